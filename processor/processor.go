@@ -1,0 +1,51 @@
+// Package processor is the ext_proc service: phases in, replies out. It owns
+// the life of an exchange.
+package processor
+
+import (
+	"time"
+
+	"github.com/inferspan/inferspan/processor/meter"
+	"github.com/inferspan/inferspan/processor/route"
+)
+
+// Telemetry takes what exchanges tell the outside. Its methods are called on
+// the exchange's own goroutine and must not block: what can't be taken is
+// dropped and counted there. They are safe for concurrent use.
+type Telemetry interface {
+	// Begin makes the exchange's ids and the head decision.
+	Begin(b Begin) meter.Trace
+	// First records a milestone when it happens.
+	First(m meter.Milestone, at time.Duration, l meter.Labels)
+	// End takes the record, which no one changes any more.
+	End(r *meter.Record)
+	// Overhead records how long a message of the named phase took us, from
+	// having it to having sent the reply or, where none is due, to being done.
+	Overhead(phase string, d time.Duration)
+	// Count adds one to the counter of what went wrong inside: "panic",
+	// "spurious_message" and the like.
+	Count(event string)
+}
+
+// Begin is what the head decision needs.
+type Begin struct {
+	Operation string
+	Model     string
+	// Envoy is the traceparent of the ext_proc stream's gRPC metadata, Client
+	// the request's own header; each empty where none came.
+	EnvoyTraceparent, EnvoyTracestate   string
+	ClientTraceparent, ClientTracestate string
+}
+
+// Router decides and counts what is in flight.
+type Router interface {
+	Decide(r route.Request) route.Decision
+	// Begin and End bracket an exchange at an endpoint, for the in-flight count.
+	Begin(endpoint string)
+	End(endpoint string)
+}
+
+// Journal keeps finished records for lookup.
+type Journal interface {
+	Add(r *meter.Record)
+}

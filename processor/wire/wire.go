@@ -1,0 +1,92 @@
+// Package wire stands between Envoy's ext_proc protocol and the loop: it turns
+// a ProcessingRequest into a Message, and a Reply into a ProcessingResponse.
+// It is the only package that knows the protobuf types.
+package wire
+
+// Phase is the part of an exchange that a message carries.
+type Phase uint8
+
+// The phases.
+const (
+	RequestHeaders Phase = iota + 1
+	RequestBody
+	RequestTrailers
+	ResponseHeaders
+	ResponseBody
+	ResponseTrailers
+)
+
+// BodyMode is how Envoy sends the body of one direction.
+type BodyMode uint8
+
+// The body modes. ModeUnknown: Envoy did not say (no protocol_config).
+const (
+	ModeUnknown BodyMode = iota
+	ModeNone
+	ModeBuffered
+	ModeBufferedPartial
+	ModeStreamed
+	ModeFullDuplex
+)
+
+// Header is one header entry; Value is what stood in raw_value, else in value.
+type Header struct{ Name, Value string }
+
+// Message is one message from Envoy. Body and the strings are the message's
+// own: they stay valid until the next Recv.
+type Message struct {
+	Phase       Phase
+	EndOfStream bool
+	Headers     []Header
+	Body        []byte
+	// Observe is observability_mode: no reply may be sent.
+	Observe bool
+	// HasConfig tells whether protocol_config came; it comes on the first
+	// message only, and never in observe mode.
+	HasConfig                 bool
+	RequestMode, ResponseMode BodyMode
+	Attributes                Attributes
+	// Subset is the endpoint picker protocol's subset hint; HasSubset tells an
+	// empty list from none.
+	Subset    []string
+	HasSubset bool
+	// ServedEndpoint is the endpoint that the proxy reports as having served.
+	ServedEndpoint string
+}
+
+// Attributes are the request and response attributes that were asked for.
+// Absent ones are empty; Attempts is 0.
+type Attributes struct {
+	RequestTime, RequestID, UpstreamAddress, CodeDetails, Flags string
+	Attempts                                                    int
+}
+
+// Reply answers one message.
+type Reply struct {
+	// Phase is the phase that is answered.
+	Phase  Phase
+	Set    []Header // overwrite if present, else add
+	Remove []string
+	// HasBody: Body replaces the body (BUFFERED and STREAMED).
+	HasBody bool
+	Body    []byte
+	// Streamed: Body is one piece of a FULL_DUPLEX_STREAMED body.
+	Streamed    bool
+	EndOfStream bool
+	ClearRoute  bool
+	// Endpoint goes into the metadata envoy.lb x-gateway-destination-endpoint.
+	Endpoint string
+	// Metadata goes into the dynamic metadata namespace "inferspan".
+	Metadata map[string]string
+	// Immediate, when set, ends the exchange with our own answer; only Metadata
+	// counts beside it.
+	Immediate *Immediate
+}
+
+// Immediate is an answer of our own.
+type Immediate struct {
+	Status  int
+	Headers []Header
+	Body    []byte
+	Details string // response code details
+}
