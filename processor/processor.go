@@ -28,14 +28,7 @@ type Telemetry interface {
 }
 
 // Begin is what the head decision needs.
-type Begin struct {
-	Operation string
-	Model     string
-	// Envoy is the traceparent of the ext_proc stream's gRPC metadata, Client
-	// the request's own header; each empty where none came.
-	EnvoyTraceparent, EnvoyTracestate   string
-	ClientTraceparent, ClientTracestate string
-}
+type Begin = meter.Begin
 
 // Router decides and counts what is in flight.
 type Router interface {

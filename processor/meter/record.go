@@ -285,9 +285,15 @@ const (
 	ReachedDone // the stream's end mark
 )
 
-// Labels are what every metric of an exchange carries, known at its request.
+// Labels are what every metric of an exchange carries, known at its request,
+// and what a milestone needs beside them.
 type Labels struct {
 	Operation string
 	Model     string // as asked; "" where none was
 	Pool      string
+	// Status is the response's status, 0 where none came yet: a model that no
+	// one configured is named in metrics only once a server accepted it.
+	Status int
+	// Trace is the exchange's place in a trace, for exemplars; nil: none.
+	Trace *Trace
 }
