@@ -1,5 +1,10 @@
 // Package route decides where a request goes: model name to targets, target to
 // pool, pool to endpoint. It never names an endpoint that is not in the pool.
+//
+// One rule of the algorithm stands in one place: which pool a request belongs
+// to in Router.resolve, which of a model's targets takes it in entry.choose,
+// which endpoint of the pool in pool.pick, and what a refused client is told
+// in the functions of reject.go.
 package route
 
 // Request is what a decision needs to know.
@@ -8,7 +13,8 @@ type Request struct {
 	Model    string
 	HasModel bool
 	// JSON tells that the body is a JSON object; a body that is not, or no
-	// body at all, names no model.
+	// body at all, names no model. A model read from any other kind of body
+	// (a multipart form) is routed by and never rewritten.
 	JSON    bool
 	HasBody bool
 	// Subset limits the endpoints, port-exact; HasSubset tells an empty list
@@ -22,18 +28,33 @@ type Decision struct {
 	Pool     string
 	Endpoint string
 	// Model is the name that the server is to see; empty where it stays as asked.
-	Model      string
-	Policy     string
-	Reason     string
-	Candidates []string // at most 8
+	Model  string
+	Policy string
+	Reason string
+	// Candidates are the endpoints that came first, the chosen one and then
+	// the next best; at most MaxCandidates.
+	Candidates []string
 	Reject     *Rejection
 }
 
-// Rejection is an answer of our own, in OpenAI error form.
-type Rejection struct {
-	Status  int
-	Reason  string // short, for labels and code details: no_endpoint, no_model ...
-	Message string // for the client: what is wrong and what to do
-	Type    string // OpenAI error type
-	Param   string
-}
+// MaxCandidates is the number of endpoints that a Decision names at most.
+const MaxCandidates = 8
+
+// DefaultPool is the name of the pool that takes what no model entry names.
+const DefaultPool = "default"
+
+// LeastLoad is the policy that picks the endpoint with the fewest exchanges in
+// flight and, among equals, the one whose last turn is longest ago.
+const LeastLoad = "least-load"
+
+// The reasons of a Decision: how its pool was found, or why there is none.
+const (
+	ReasonModel   = "model"   // an entry names the model
+	ReasonDefault = "default" // no entry names it: the pool `default` takes it
+	ReasonUnnamed = "unnamed" // the request names no model: the pool `default` takes it
+
+	ReasonUnknownModel = "unknown_model" // 404: no entry, no pool `default`
+	ReasonNoModel      = "no_model"      // 400 or 404: no model, no pool `default`
+	ReasonNoEndpoint   = "no_endpoint"   // 503: the pool is empty
+	ReasonNotInSubset  = "not_in_subset" // 503: none of the pool is in the subset hint
+)

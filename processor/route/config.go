@@ -1,0 +1,180 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Config is what a Router routes by.
+type Config struct {
+	Pools  []Pool
+	Models []Model
+}
+
+// Pool is a set of interchangeable model servers. It may be empty: requests
+// for it are answered with 503.
+type Pool struct {
+	// Name is made of letters, digits, '.', '_' and '-', since it goes out in
+	// headers and labels.
+	Name string
+	// Endpoints are ip:port, each once.
+	Endpoints []string
+}
+
+// Model says which targets serve a model name.
+type Model struct {
+	Name    string
+	Targets []Target
+}
+
+// Target is one of the places that serve a model.
+type Target struct {
+	Pool string
+	// Model is the name that the pool's servers know; empty: as asked.
+	Model string
+	// Weight is the target's share of the sum over the model's targets, from 0
+	// (takes nothing) to MaxWeight.
+	Weight int
+}
+
+// MaxWeight is the largest weight of a target.
+const MaxWeight = 1_000_000
+
+// table is a Config, checked and made ready to be read by many at once.
+type table struct {
+	pools  map[string]*pool
+	models map[string]*entry
+}
+
+// compile checks c and makes it ready. state gives the shared state of an
+// address; it is called only when all of c was found good.
+func compile(c Config, state func(addr string) *state) (*table, error) {
+	t := &table{
+		pools:  make(map[string]*pool, len(c.Pools)),
+		models: make(map[string]*entry, len(c.Models)),
+	}
+	for i, p := range c.Pools {
+		if !validPoolName(p.Name) {
+			return nil, fmt.Errorf("pools[%d].name: %q: want 1 to %d letters, digits, '.', '_' or '-'", i, p.Name, maxNamed)
+		}
+		if t.pools[p.Name] != nil {
+			return nil, fmt.Errorf("pools[%d].name: %q is the name of an earlier pool", i, p.Name)
+		}
+		addrs, err := addresses(p.Endpoints)
+		if err != nil {
+			return nil, fmt.Errorf("pools[%d].%w", i, err)
+		}
+		t.pools[p.Name] = newPool(p.Name, addrs)
+	}
+	for i, m := range c.Models {
+		if !validModelName(m.Name) {
+			return nil, fmt.Errorf("models[%d].name: %q: want printable text", i, m.Name)
+		}
+		if t.models[m.Name] != nil {
+			return nil, fmt.Errorf("models[%d].name: %q is the name of an earlier model", i, m.Name)
+		}
+		e, err := newEntry(m.Targets, t.pools)
+		if err != nil {
+			return nil, fmt.Errorf("models[%d].%w", i, err)
+		}
+		t.models[m.Name] = e
+	}
+	for _, p := range t.pools {
+		for i := range p.members {
+			p.members[i].state = state(p.members[i].addr)
+		}
+	}
+	return t, nil
+}
+
+// addresses returns endpoints in canonical spelling, so that one server is
+// always one string.
+func addresses(endpoints []string) ([]string, error) {
+	out := make([]string, 0, len(endpoints))
+	seen := make(map[string]bool, len(endpoints))
+	for i, e := range endpoints {
+		addr, err := canonical(e)
+		if err != nil {
+			return nil, fmt.Errorf("endpoints[%d]: %q: want ip:port, such as 10.0.0.7:8000 or [fd00::7]:8000", i, e)
+		}
+		if seen[addr] {
+			return nil, fmt.Errorf("endpoints[%d]: %q is there twice", i, e)
+		}
+		seen[addr] = true
+		out = append(out, addr)
+	}
+	return out, nil
+}
+
+func canonical(endpoint string) (string, error) {
+	ap, err := netip.ParseAddrPort(endpoint)
+	if err != nil {
+		return "", fmt.Errorf("parse an endpoint: %w", err)
+	}
+	if ap.Port() == 0 {
+		return "", fmt.Errorf("parse an endpoint: port 0 of %q", endpoint)
+	}
+	return ap.String(), nil
+}
+
+func newEntry(targets []Target, pools map[string]*pool) (*entry, error) {
+	if len(targets) == 0 {
+		return nil, errors.New("targets: want at least one")
+	}
+	e := &entry{targets: make([]target, 0, len(targets))}
+	for i, t := range targets {
+		p := pools[t.Pool]
+		switch {
+		case p == nil:
+			return nil, fmt.Errorf("targets[%d].pool: there is no pool %q, the pools are %q", i, t.Pool, names(pools))
+		case t.Weight < 0 || t.Weight > MaxWeight:
+			return nil, fmt.Errorf("targets[%d].weight: %d: want 0 to %d", i, t.Weight, MaxWeight)
+		case t.Model != "" && !validModelName(t.Model):
+			return nil, fmt.Errorf("targets[%d].model: %q: want printable text", i, t.Model)
+		}
+		e.targets = append(e.targets, target{pool: p, model: t.Model, weight: int64(t.Weight)})
+		e.total += int64(t.Weight)
+	}
+	if e.total == 0 {
+		return nil, errors.New("targets: every weight is 0, want one above it")
+	}
+	return e, nil
+}
+
+func names(pools map[string]*pool) []string {
+	out := make([]string, 0, len(pools))
+	for name := range pools {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func validPoolName(s string) bool {
+	if s == "" || len(s) > maxNamed {
+		return false
+	}
+	for _, c := range []byte(s) {
+		ok := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-'
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func validModelName(s string) bool {
+	if s == "" || !utf8.ValidString(s) {
+		return false
+	}
+	for _, r := range s {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,38 @@
+package route
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNewNamesTheFault(t *testing.T) {
+	f := func(c Config, want string) {
+		t.Helper()
+		_, err := New(c)
+		if err == nil || err.Error() != want {
+			t.Errorf("New: got error %v, want %s", err, want)
+		}
+	}
+	pool := func(name string, endpoints ...string) Pool { return Pool{Name: name, Endpoints: endpoints} }
+	f(Config{Pools: []Pool{pool("")}}, `pools[0].name: "": want 1 to 128 letters, digits, '.', '_' or '-'`)
+	f(Config{Pools: []Pool{pool("a\r\nb")}}, `pools[0].name: "a\r\nb": want 1 to 128 letters, digits, '.', '_' or '-'`)
+	f(Config{Pools: []Pool{pool("a"), pool("a")}}, `pools[1].name: "a" is the name of an earlier pool`)
+	for _, e := range []string{"", "10.0.0.1", "10.0.0.1:", "10.0.0.1:0", "10.0.0.1:65536", "host:80", "[::1]", "1.2.3.4:80,5.6.7.8:80", " 1.2.3.4:80"} {
+		_, err := New(Config{Pools: []Pool{pool("a", "10.0.0.1:8000", e)}})
+		if err == nil || !strings.HasPrefix(err.Error(), "pools[0].endpoints[1]: ") {
+			t.Errorf("New with the endpoint %q: got error %v, want one at pools[0].endpoints[1]", e, err)
+		}
+	}
+	f(Config{Pools: []Pool{pool("a", "[::1]:80", "[0:0::1]:80")}}, `pools[0].endpoints[1]: "[0:0::1]:80" is there twice`)
+
+	models := func(m ...Model) Config { return Config{Pools: []Pool{pool("b"), pool("a")}, Models: m} }
+	target := Target{Pool: "a", Weight: 1}
+	f(models(Model{Targets: []Target{target}}), `models[0].name: "": want printable text`)
+	f(models(Model{Name: "x", Targets: []Target{target}}, Model{Name: "x", Targets: []Target{target}}), `models[1].name: "x" is the name of an earlier model`)
+	f(models(Model{Name: "x"}), `models[0].targets: want at least one`)
+	f(models(Model{Name: "x", Targets: []Target{target, {Pool: "c", Weight: 1}}}), `models[0].targets[1].pool: there is no pool "c", the pools are ["a" "b"]`)
+	f(models(Model{Name: "x", Targets: []Target{{Pool: "a"}, {Pool: "b"}}}), `models[0].targets: every weight is 0, want one above it`)
+	f(models(Model{Name: "x", Targets: []Target{{Pool: "a", Weight: -1}}}), `models[0].targets[0].weight: -1: want 0 to 1000000`)
+	f(models(Model{Name: "x", Targets: []Target{{Pool: "a", Weight: 1_000_001}}}), `models[0].targets[0].weight: 1000001: want 0 to 1000000`)
+	f(models(Model{Name: "x", Targets: []Target{{Pool: "a", Weight: 1, Model: "y\n"}}}), `models[0].targets[0].model: "y\n": want printable text`)
+}

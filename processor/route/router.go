@@ -1,0 +1,185 @@
+package route
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Router decides where requests go and counts what is in flight at each
+// endpoint. It is safe for concurrent use.
+type Router struct {
+	table atomic.Pointer[table]
+	turns atomic.Uint64 // numbers the picks, for state.turn
+
+	// mu guards states and every state's member. It is held for reading by all
+	// but what adds or removes a state.
+	mu sync.RWMutex
+	// states has every address that is in a pool or has exchanges in flight, so
+	// that it is bounded by the two and outlives a change of the pools.
+	states map[string]*state
+}
+
+// state is what is known of one endpoint, whatever pools it is in.
+type state struct {
+	inFlight atomic.Int64 // Invariant: >= 0
+	// turn is the number of the pick that chose it last, 0 if none did.
+	turn   atomic.Uint64
+	member bool // some pool has it
+}
+
+// leave takes one exchange off the count and tells whether it was the last.
+// One too many is the caller's fault and must not make an endpoint look idler
+// than it is.
+func (s *state) leave() bool {
+	for {
+		n := s.inFlight.Load()
+		if n == 0 {
+			return false
+		}
+		if s.inFlight.CompareAndSwap(n, n-1) {
+			return n == 1
+		}
+	}
+}
+
+// New returns a Router for c. Its errors begin with the key path of the fault,
+// as in `pools[0].endpoints[1]`.
+func New(c Config) (*Router, error) {
+	r := &Router{states: make(map[string]*state)}
+	if err := r.Apply(c); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Apply replaces what the router routes by. Decisions under way end by the old
+// configuration; the counts of what is in flight stay. With an error nothing
+// has changed.
+func (r *Router) Apply(c Config) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	members := make(map[string]bool)
+	t, err := compile(c, func(addr string) *state {
+		members[addr] = true
+		s := r.states[addr]
+		if s == nil {
+			s = new(state)
+			r.states[addr] = s
+		}
+		return s
+	})
+	if err != nil {
+		return err
+	}
+	for addr, s := range r.states {
+		s.member = members[addr]
+		if !s.member && s.inFlight.Load() == 0 {
+			delete(r.states, addr)
+		}
+	}
+	r.table.Store(t)
+	return nil
+}
+
+// Decide says where q goes. It counts nothing as in flight: Begin does.
+func (r *Router) Decide(q Request) Decision {
+	p, model, reason := r.resolve(q)
+	if p == nil {
+		rej := noModel(q.HasBody)
+		if reason == ReasonUnknownModel {
+			rej = unknownModel(q.Model)
+		}
+		return Decision{Policy: LeastLoad, Reason: reason, Reject: rej}
+	}
+	d := Decision{Pool: p.name, Policy: LeastLoad, Reason: reason}
+	d.Candidates = p.pick(q, &r.turns)
+	if len(d.Candidates) == 0 {
+		d.Reason = ReasonNoEndpoint
+		if q.HasSubset && len(p.members) > 0 {
+			d.Reason = ReasonNotInSubset
+		}
+		d.Reject = noEndpoint(p.name, d.Reason)
+		return d
+	}
+	d.Endpoint = d.Candidates[0]
+	if q.JSON && model != q.Model {
+		d.Model = model
+	}
+	return d
+}
+
+// resolve finds the pool of q and the model name that its servers know, empty
+// for the one asked. Without a pool, reason is that of the rejection.
+func (r *Router) resolve(q Request) (p *pool, model, reason string) {
+	t := r.table.Load()
+	// An empty name is none, as it is for vLLM.
+	named := q.HasModel && q.Model != ""
+	if named {
+		if e := t.models[q.Model]; e != nil {
+			target := e.choose()
+			return target.pool, target.model, ReasonModel
+		}
+	}
+	p = t.pools[DefaultPool]
+	switch {
+	case p == nil && named:
+		return nil, "", ReasonUnknownModel
+	case p == nil:
+		return nil, "", ReasonNoModel
+	case named:
+		return p, "", ReasonDefault
+	default:
+		return p, "", ReasonUnnamed
+	}
+}
+
+// Begin counts one more exchange in flight at endpoint, which need not be in a
+// pool: Envoy's fallback may have served it.
+func (r *Router) Begin(endpoint string) {
+	r.mu.RLock()
+	s := r.states[endpoint]
+	if s != nil {
+		s.inFlight.Add(1)
+	}
+	r.mu.RUnlock()
+	if s != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s = r.states[endpoint]; s == nil {
+		s = new(state)
+		r.states[endpoint] = s
+	}
+	s.inFlight.Add(1)
+}
+
+// End takes back one Begin of endpoint.
+func (r *Router) End(endpoint string) {
+	r.mu.RLock()
+	s := r.states[endpoint]
+	stray := false
+	if s != nil {
+		stray = s.leave() && !s.member
+	}
+	r.mu.RUnlock()
+	if !stray {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// Another Begin or Apply may have come in between the two locks.
+	if s = r.states[endpoint]; s != nil && !s.member && s.inFlight.Load() == 0 {
+		delete(r.states, endpoint)
+	}
+}
+
+// InFlight is the number of exchanges at endpoint that have begun and not ended.
+func (r *Router) InFlight(endpoint string) int {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if s := r.states[endpoint]; s != nil {
+		return int(s.inFlight.Load())
+	}
+	return 0
+}
