@@ -96,6 +96,8 @@ type Trace struct {
 	SpanID   [8]byte
 	ParentID [8]byte // all zero: a root
 	Sampled  bool    // the head decision
+	// UpstreamSampled is the sampled flag that the upstream is to see.
+	UpstreamSampled bool
 	// State is the tracestate to hand on, "" for none.
 	State string
 	// Link is the client's context where it is linked and not the parent.
