@@ -1,0 +1,99 @@
+# Everything that is built, checked or shown. `make help` lists it.
+#
+# Needed: Go, Python 3 (for Envoy's package) and make; a C compiler for the race
+# detector. Other tools are pinned in internal/tools and installed on first use.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+# Where tools go. Outside the checkout, several checkouts share them.
+TOOLS ?= $(CURDIR)/.tools
+export TOOLS
+export INFERSPAN_TOOLS := $(TOOLS)
+export INFERSPAN_ENVOY := $(TOOLS)/envoy/bin/envoy
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+FUZZTIME ?= 5s
+DEMO_SECONDS ?= 60
+
+# Only the race detector needs cgo; what is delivered has none of it.
+export CGO_ENABLED := 0
+RACE := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
+
+.PHONY: help
+help: ## List the targets
+	@sed -n -E 's/^([a-z0-9-]+):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+##@ Build
+
+.PHONY: build
+build: ## Build bin/inferspan
+	@echo "build: bin/inferspan $(VERSION)"
+	@go build -trimpath -ldflags '$(LDFLAGS)' -o bin/inferspan ./cmd/inferspan
+
+.PHONY: demo
+demo: tool-envoy build ## Show it at work: Envoy, three stand-in servers, clients; DEMO_SECONDS long
+	@echo "build: bin/demo"
+	@go build -trimpath -o bin/demo ./internal/demo
+	@exec bin/demo --envoy $(INFERSPAN_ENVOY) --inferspan bin/inferspan --seconds $(DEMO_SECONDS)
+
+.PHONY: dashboards
+dashboards: ## Write the dashboards' JSON anew
+	@go generate ./dashboards/...
+
+.PHONY: generate
+generate: ## Write every generated file anew
+	@go generate ./...
+
+##@ Check
+
+.PHONY: test
+test: lint unit fuzz integration ## All checks that need no more than Envoy: lint, unit, fuzz, integration
+
+.PHONY: lint
+lint: tool-golangci-lint ## Run the linters
+	@echo "lint: golangci-lint"
+	@$(TOOLS)/bin/golangci-lint run
+
+.PHONY: unit
+unit: tool-envoy ## Run the unit tests, with the race detector where a C compiler is found
+	@echo "unit: go test $(or $(RACE),without the race detector: no C compiler)"
+	@CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) ./...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME
+	@internal/tools/fuzz.sh $(FUZZTIME)
+
+.PHONY: integration
+integration: tool-envoy build ## Run the real Envoy with every delivered configuration
+	@echo "integration: go test -tags integration"
+	@go test -count=1 -tags integration -timeout 20m ./internal/integration/...
+
+.PHONY: e2e
+e2e: tool-envoy tool-collector tool-prometheus build ## Check what arrives in the real Collector and Prometheus
+	@echo "e2e: go test -tags e2e"
+	@go test -count=1 -tags e2e -timeout 15m -v ./internal/e2e/...
+
+.PHONY: e2e-vllm
+e2e-vllm: tool-envoy build ## Compare with the counters of a real vLLM on the CPU (7 GB, minutes)
+	@internal/vllm/run.sh
+
+.PHONY: bench
+bench: ## Run the benchmarks
+	@go test -run '^$$' -bench . -benchmem ./...
+
+##@ Tools
+
+.PHONY: tools
+tools: tool-envoy tool-golangci-lint tool-collector tool-prometheus ## Install every tool (a quarter of an hour on two cores, once)
+
+.PHONY: tool-envoy tool-golangci-lint tool-collector tool-prometheus
+tool-envoy tool-golangci-lint tool-collector tool-prometheus: tool-%:
+	@internal/tools/$*.sh
+
+.PHONY: clean
+clean: ## Remove what was built; tools stay
+	@rm -rf bin
