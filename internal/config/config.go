@@ -1,0 +1,173 @@
+// Package config reads the configuration file of `inferspan serve`.
+//
+// The file is YAML and read strictly: a key that is not known, that is there
+// twice or that has a value of the wrong type is a fault. All faults of a file
+// are reported at once, each with its line, the path of its key, what is wrong
+// and what is allowed. docs/configuration.md describes every key; a test holds
+// it against the types of this package.
+package config
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Config is the whole configuration. The zero value of a field that may be left
+// out is filled in by Default.
+type Config struct {
+	// Listen is where ext_proc and gRPC health are served.
+	Listen Listen `yaml:"listen"`
+	// Admin is where metrics, health and lookups are served over HTTP.
+	Admin HostPort `yaml:"admin"`
+	// TLS protects Listen; nil: plain text.
+	TLS *TLS `yaml:"tls"`
+	// DrainTimeout is how long streams may finish after the signal to stop.
+	DrainTimeout time.Duration `yaml:"drain_timeout" min:"0s"`
+	Pools        []Pool        `yaml:"pools"`
+	Models       []Model       `yaml:"models"`
+	Trace        Trace         `yaml:"trace"`
+	Journal      Journal       `yaml:"journal"`
+	Exchange     Exchange      `yaml:"exchange"`
+	ExtProc      ExtProc       `yaml:"ext_proc"`
+	Request      Request       `yaml:"request"`
+	Log          Log           `yaml:"log"`
+}
+
+// TLS names the files of the certificate that Listen shows, and of those that
+// it asks for.
+type TLS struct {
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
+	// ClientCA holds the authorities whose client certificates are accepted;
+	// empty: clients need none.
+	ClientCA string `yaml:"client_ca"`
+}
+
+// Pool is a set of interchangeable model servers.
+type Pool struct {
+	Name string `yaml:"name"`
+	// Endpoints are distinct, in canonical spelling. None: requests for the
+	// pool are answered with 503.
+	Endpoints []Endpoint `yaml:"endpoints"`
+}
+
+// Model says which targets serve a model name.
+type Model struct {
+	Name    string   `yaml:"name"`
+	Targets []Target `yaml:"targets"`
+}
+
+// Target is one of the places that serve a model.
+type Target struct {
+	Pool string `yaml:"pool"`
+	// Model is the name that the pool's servers know; empty: as asked.
+	Model string `yaml:"model"`
+	// Weight is the target's share of the sum over its model's targets.
+	Weight int `yaml:"weight" min:"0" max:"1000000"`
+}
+
+func (t *Target) setDefaults() { t.Weight = 1 }
+
+// Trace is about spans: whose context they continue and how much they say.
+type Trace struct {
+	ClientContext   string      `yaml:"client_context" one:"parent link ignore"`
+	ParentSampled   string      `yaml:"parent_sampled" one:"respect ignore"`
+	UpstreamSampled string      `yaml:"upstream_sampled" one:"head always"`
+	Detail          string      `yaml:"detail" one:"off summary timeline events"`
+	Events          string      `yaml:"events" one:"span"`
+	ChunkEvents     ChunkEvents `yaml:"chunk_events"`
+}
+
+// ChunkEvents bounds the chunk events of a span.
+type ChunkEvents struct {
+	Max int `yaml:"max" min:"1" max:"1024"`
+}
+
+// Journal bounds the memory for finished records.
+type Journal struct {
+	MaxBytes Size `yaml:"max_bytes" min:"64KiB" max:"64GiB"`
+}
+
+// Exchange is about the life of an exchange.
+type Exchange struct {
+	// IdleTimeout ends an exchange on which nothing came for so long.
+	IdleTimeout time.Duration `yaml:"idle_timeout" min:"1s"`
+}
+
+// ExtProc says what Envoy's filters are set to, where Envoy does not tell.
+type ExtProc struct {
+	// DeferredCloseTimeout is the filters' deferred_close_timeout: so much
+	// later than its end an observed exchange that broke off is closed.
+	DeferredCloseTimeout time.Duration `yaml:"deferred_close_timeout" min:"0s"`
+}
+
+// Request is about the requests' bodies.
+type Request struct {
+	// HoldLimit is how much of one streamed request body is held until it can
+	// be routed.
+	HoldLimit Size `yaml:"hold_limit" min:"64KiB" max:"1GiB"`
+}
+
+// Log is about the log on standard error.
+type Log struct {
+	Level  string `yaml:"level" one:"debug info warn error"`
+	Format string `yaml:"format" one:"json text"`
+}
+
+// Default returns the configuration of an empty file.
+func Default() Config {
+	return Config{
+		Listen:       Listen{Network: "tcp", Address: "127.0.0.1:9002"},
+		Admin:        "127.0.0.1:9464",
+		DrainTimeout: 30 * time.Second,
+		Trace: Trace{
+			ClientContext:   "parent",
+			ParentSampled:   "respect",
+			UpstreamSampled: "head",
+			Detail:          "events",
+			Events:          "span",
+			ChunkEvents:     ChunkEvents{Max: 64},
+		},
+		Journal:  Journal{MaxBytes: 64 * mib},
+		Exchange: Exchange{IdleTimeout: 30 * time.Minute},
+		ExtProc:  ExtProc{DeferredCloseTimeout: time.Second},
+		Request:  Request{HoldLimit: 16 * mib},
+		Log:      Log{Level: "info", Format: "json"},
+	}
+}
+
+// maxFile is the largest file that is read: a hundred thousand endpoints fit.
+const maxFile = 4 * mib
+
+// Load reads and checks the file. Its error is a *Error where the file could be
+// read and has faults.
+func Load(file string) (Config, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return Config{}, fmt.Errorf("read the configuration: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, int64(maxFile)+1))
+	switch {
+	case err != nil:
+		return Config{}, fmt.Errorf("read the configuration: %w", err)
+	case len(data) > int(maxFile):
+		return Config{}, fmt.Errorf("read the configuration: %s is larger than %s", file, maxFile)
+	}
+	return Parse(file, data)
+}
+
+// Parse is Load of a file that holds data; name stands for it in errors.
+func Parse(name string, data []byte) (Config, error) {
+	c := Default()
+	d := decoder{lines: map[string]int{}}
+	if d.document(data, &c) {
+		d.faults = append(d.faults, besides(d.faults, c.validate())...)
+	}
+	if len(d.faults) > 0 {
+		return Config{}, newError(name, d.faults, d.lines)
+	}
+	return c, nil
+}

@@ -1,0 +1,172 @@
+package config
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the messages found beside the invalid files")
+
+// Every message has a file that provokes it: testdata/invalid-NAME.yaml, with
+// the messages beside it in invalid-NAME.txt.
+func TestParse_Invalid(t *testing.T) {
+	files, err := filepath.Glob("testdata/invalid-*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no invalid files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			_, err := Load(file)
+			var e *Error
+			if !errors.As(err, &e) {
+				t.Fatalf("Load: %v, want a *Error", err)
+			}
+			got := e.Error() + "\n"
+			beside := strings.TrimSuffix(file, ".yaml") + ".txt"
+			if *rewrite {
+				if err := os.WriteFile(beside, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(beside)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("messages (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParse_Valid(t *testing.T) {
+	smallest := Default()
+	smallest.Pools = []Pool{{Name: "default", Endpoints: []Endpoint{"127.0.0.1:8001", "127.0.0.1:8002"}}}
+
+	models := Default()
+	models.Pools = []Pool{
+		{Name: "default", Endpoints: []Endpoint{"127.0.0.1:8001"}},
+		{Name: "canary", Endpoints: []Endpoint{}},
+	}
+	models.Models = []Model{{Name: "llama", Targets: []Target{
+		{Pool: "default", Model: "llama-v2", Weight: 90},
+		{Pool: "canary", Weight: 10},
+	}}}
+
+	all := Config{
+		Listen:       Listen{Network: "unix", Address: "/run/inferspan.sock"},
+		Admin:        "[::1]:9464",
+		DrainTimeout: 2 * time.Minute,
+		Pools: []Pool{
+			{Name: "default", Endpoints: []Endpoint{"127.0.0.1:8001", "[fd00::7]:8000"}},
+			{Name: "again", Endpoints: []Endpoint{"127.0.0.1:8001", "[fd00::7]:8000"}},
+		},
+		Models: []Model{{Name: "7", Targets: []Target{
+			{Pool: "default", Weight: 1},
+			{Pool: "again", Model: "big", Weight: 0},
+		}}},
+		Trace: Trace{
+			ClientContext: "link", ParentSampled: "ignore", UpstreamSampled: "always",
+			Detail: "off", Events: "span", ChunkEvents: ChunkEvents{Max: 16},
+		},
+		Journal:  Journal{MaxBytes: gib},
+		Exchange: Exchange{IdleTimeout: time.Hour},
+		Request:  Request{HoldLimit: 512 * kib},
+		Log:      Log{Level: "debug", Format: "text"},
+	}
+	for name, want := range map[string]Config{
+		"empty": Default(), "smallest": smallest, "models": models, "all": all,
+	} {
+		got, err := Load("testdata/valid-" + name + ".yaml")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestLoad_Unreadable(t *testing.T) {
+	large := filepath.Join(t.TempDir(), "large.yaml")
+	if err := os.WriteFile(large, []byte(strings.Repeat("#\n", int(maxFile))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		"testdata/no-such.yaml": "read the configuration: open testdata/no-such.yaml: no such file or directory",
+		"testdata":              "read the configuration: read testdata: is a directory",
+		large:                   "read the configuration: " + large + " is larger than 4MiB",
+	} {
+		if _, err := Load(file); err == nil || err.Error() != want {
+			t.Errorf("Load(%s): %v\nwant %s", file, err, want)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	f := func(c Config, limit string, want ...string) {
+		t.Helper()
+		got := c.Warnings(func(string) string { return limit })
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("limit %q (-want +got):\n%s", limit, diff)
+		}
+	}
+	c := Default()
+	f(c, "")
+	f(c, "80")
+	f(c, "-1")
+	f(c, "79", "trace.chunk_events.max: is 64, but 63 take effect: a span has 79 events at most (OTEL_SPAN_EVENT_COUNT_LIMIT) and 16 are kept free for milestones")
+	f(c, "8", "trace.chunk_events.max: is 64, but 0 take effect: a span has 8 events at most (OTEL_SPAN_EVENT_COUNT_LIMIT) and 16 are kept free for milestones")
+	c.Trace.ChunkEvents.Max = 113
+	f(c, "", "trace.chunk_events.max: is 113, but 112 take effect: a span has 128 events at most (the SDK's default) and 16 are kept free for milestones")
+
+	c = Default()
+	c.Models = []Model{{Name: "llama", Targets: []Target{{Pool: "a", Model: "llama"}, {Pool: "b", Model: "v2"}}}}
+	f(c, "", `models[0].targets[1].model: "llama" is rewritten to "v2": while Envoy runs without Inferspan (failure_mode_allow) the servers of pool "b" get "llama" and answer 404; start them with --served-model-name "v2" "llama"`)
+}
+
+func TestSizeString(t *testing.T) {
+	for s, want := range map[Size]string{0: "0KiB", kib: "1KiB", 1536 * kib: "1536KiB", 64 * mib: "64MiB", gib: "1GiB"} {
+		if got := s.String(); got != want {
+			t.Errorf("String of %d = %s, want %s", int64(s), got, want)
+		}
+	}
+}
+
+// Whatever the file holds, reading it ends, and each fault is one clean line.
+func FuzzParse(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, err := Parse("f", data)
+		if err == nil {
+			return
+		}
+		var e *Error
+		if !errors.As(err, &e) || len(e.Faults) == 0 {
+			t.Fatalf("Parse: %v, want a *Error with faults", err)
+		}
+		for _, line := range e.Lines() {
+			if strings.ContainsFunc(line, func(r rune) bool { return r < ' ' }) || !strings.Contains(line, "; allowed: ") {
+				t.Errorf("not one clean line: %q", line)
+			}
+		}
+	})
+}

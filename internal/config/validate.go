@@ -1,0 +1,152 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxName is the length of the longest name of a pool, in bytes.
+const maxName = 63
+
+// maxModel is the length of the longest name of a model, in bytes.
+const maxModel = 256
+
+// validate finds the faults that concern more than one value.
+func (c *Config) validate() []Fault {
+	var v validator
+	if c.TLS != nil {
+		v.tls(c.TLS)
+	}
+	v.pools(c.Pools)
+	v.models(c.Models)
+	return v.faults
+}
+
+type validator struct {
+	faults []Fault
+	// poolNames are the known pools, in the order of the file.
+	poolNames []string
+}
+
+func (v *validator) failf(path, format string, args ...any) {
+	v.faults = append(v.faults, Fault{Path: path, Problem: fmt.Sprintf(format, args...)})
+}
+
+func (v *validator) tls(t *TLS) {
+	for _, f := range []struct{ key, value string }{{"cert", t.Cert}, {"key", t.Key}} {
+		if f.value == "" {
+			v.failf("tls."+f.key, "is missing; allowed: the path of a PEM file (cert and key belong together)")
+		}
+	}
+	if t.Cert == "" || t.Key == "" {
+		return
+	}
+	if _, err := t.certificate(); err != nil {
+		v.failf("tls.cert", "%s; allowed: a PEM certificate, with its PEM private key in tls.key", err)
+	}
+	if t.ClientCA == "" {
+		return
+	}
+	if _, err := t.authorities(); err != nil {
+		v.failf("tls.client_ca", "%s; allowed: a PEM file with at least one certificate", err)
+	}
+}
+
+func (v *validator) pools(pools []Pool) {
+	first := map[string]int{}
+	for i, p := range pools {
+		path := "pools[" + strconv.Itoa(i) + "]"
+		if !validPool(p.Name) {
+			v.failf(path+".name", "%s; allowed: 1 to %d letters, digits, '.', '_' or '-'", nameProblem(p.Name), maxName)
+		} else if j, twice := first[p.Name]; twice {
+			v.failf(path+".name", "%q is the name of pools[%d] too; allowed: a name of its own", p.Name, j)
+		} else {
+			first[p.Name] = i
+			v.poolNames = append(v.poolNames, p.Name)
+		}
+		v.endpoints(path, p.Endpoints)
+	}
+}
+
+func (v *validator) endpoints(path string, endpoints []Endpoint) {
+	first := map[Endpoint]int{}
+	for i, e := range endpoints {
+		if e == "" {
+			continue // reported when it was parsed
+		}
+		if j, twice := first[e]; twice {
+			v.failf(fmt.Sprintf("%s.endpoints[%d]", path, i), "%q is endpoints[%d] too; allowed: each endpoint of a pool once", string(e), j)
+			continue
+		}
+		first[e] = i
+	}
+}
+
+func (v *validator) models(models []Model) {
+	first := map[string]int{}
+	for i, m := range models {
+		path := "models[" + strconv.Itoa(i) + "]"
+		if !validModel(m.Name) {
+			v.failf(path+".name", "%s; allowed: 1 to %d bytes of printable text", nameProblem(m.Name), maxModel)
+		} else if j, twice := first[m.Name]; twice {
+			v.failf(path+".name", "%q is the name of models[%d] too; allowed: a name of its own", m.Name, j)
+		} else {
+			first[m.Name] = i
+		}
+		v.targets(path+".targets", m.Targets)
+	}
+}
+
+func (v *validator) targets(path string, targets []Target) {
+	if len(targets) == 0 {
+		v.failf(path, "has no target; allowed: one or more of {pool, model, weight}")
+		return
+	}
+	sum := 0
+	for i, t := range targets {
+		at := path + "[" + strconv.Itoa(i) + "]"
+		sum += t.Weight
+		switch {
+		case t.Pool == "":
+			v.failf(at+".pool", "is missing; allowed: %s", v.allowedPools())
+		case !slices.Contains(v.poolNames, t.Pool):
+			v.failf(at+".pool", "there is no pool %q%s; allowed: %s", t.Pool, nearest(t.Pool, v.poolNames), v.allowedPools())
+		}
+		if t.Model != "" && !validModel(t.Model) {
+			v.failf(at+".model", "%s; allowed: 1 to %d bytes of printable text, or no key for the name as asked", nameProblem(t.Model), maxModel)
+		}
+	}
+	if sum == 0 {
+		v.failf(path, "all weights are 0; allowed: at least one above 0")
+	}
+}
+
+func (v *validator) allowedPools() string {
+	if len(v.poolNames) == 0 {
+		return "the name of a pool, and pools has none"
+	}
+	return strings.Join(v.poolNames, ", ")
+}
+
+func nameProblem(name string) string {
+	if name == "" {
+		return "is missing"
+	}
+	return "is " + strconv.Quote(name)
+}
+
+func validPool(s string) bool {
+	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		return !letter && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
+	})
+}
+
+func validModel(s string) bool {
+	return s != "" && len(s) <= maxModel && utf8.ValidString(s) &&
+		!strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}

@@ -1,0 +1,48 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// sdkEventLimit is the OpenTelemetry SDK's limit of events of a span where
+// OTEL_SPAN_EVENT_COUNT_LIMIT does not set another.
+const sdkEventLimit = 128
+
+// milestoneEvents is how many of a span's events are kept free for milestones:
+// the SDK drops the oldest events first, and the first token is among those.
+const milestoneEvents = 16
+
+// Warnings returns what is allowed and still likely not what is wanted, one a
+// text. getenv is os.Getenv.
+func (c *Config) Warnings(getenv func(string) string) []string {
+	var out []string
+	if limit, set := eventLimit(getenv); c.Trace.ChunkEvents.Max > limit-milestoneEvents && limit >= 0 {
+		from := "the SDK's default"
+		if set {
+			from = "OTEL_SPAN_EVENT_COUNT_LIMIT"
+		}
+		out = append(out, fmt.Sprintf("trace.chunk_events.max: is %d, but %d take effect: a span has %d events at most (%s) and %d are kept free for milestones",
+			c.Trace.ChunkEvents.Max, max(0, limit-milestoneEvents), limit, from, milestoneEvents))
+	}
+	for i, m := range c.Models {
+		for j, t := range m.Targets {
+			if t.Model == "" || t.Model == m.Name {
+				continue
+			}
+			out = append(out, fmt.Sprintf("models[%d].targets[%d].model: %q is rewritten to %q: while Envoy runs without Inferspan (failure_mode_allow) the servers of pool %q get %q and answer 404; start them with --served-model-name %q %q",
+				i, j, m.Name, t.Model, t.Pool, m.Name, t.Model, m.Name))
+		}
+	}
+	return out
+}
+
+// eventLimit returns the SDK's limit, negative for none, and whether the
+// environment sets it.
+func eventLimit(getenv func(string) string) (limit int, set bool) {
+	n, err := strconv.Atoi(getenv("OTEL_SPAN_EVENT_COUNT_LIMIT"))
+	if err != nil {
+		return sdkEventLimit, false
+	}
+	return n, true
+}
