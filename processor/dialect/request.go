@@ -1,0 +1,100 @@
+package dialect
+
+const (
+	// MaxModel is the longest model name, in bytes, that is kept.
+	MaxModel = 1 << 10
+	// maxScalar bounds every other name and value that matters; all are shorter.
+	maxScalar = 64
+)
+
+// Scanner reads a request body while its bytes pass: of its top level only,
+// the values that [Request] has. It holds one name or value at a time, so its
+// memory does not grow with the body, and it never fails: what was read before
+// a body breaks off, or stops being JSON, stays. It is not safe for concurrent
+// use.
+//
+// As in vLLM, the last of several members with one name wins, and a boolean or
+// a number may come as a string. A value of a wrong type counts as absent.
+type Scanner struct {
+	request             Request
+	maxTokens           int64 // -1: absent
+	maxCompletionTokens int64 // -1: absent
+	isObject            bool
+	modelKnown          bool
+	modelTooLong        bool
+
+	offset int64 // of the current piece in the body
+	state  scanState
+	in     scanContainer
+	field  member // whose value is being read, or comes next
+	nested int    // depth inside a value that is skipped
+	bom    int    // bytes of a byte order mark seen
+
+	// Where the next quote and backslash stand in the current piece, its length
+	// for none; outdated when below the position. Each byte is looked at once
+	// for each, however many there are.
+	quote, slash int
+
+	token scanText
+
+	// replaceable is the top-level model values that ended in the current piece;
+	// open is where one began that has not ended, -1 for none. Both are offsets
+	// in the body, for the Rewriter.
+	replaceable []bodySpan
+	open        int64
+}
+
+// bodySpan is a part of a body, from start up to end.
+type bodySpan struct{ start, end int64 }
+
+// NewScanner returns a Scanner for the body of a request of dialect d.
+func NewScanner(d Dialect) *Scanner {
+	return &Scanner{
+		request:   Request{Dialect: d, N: -1, MaxTokens: -1},
+		maxTokens: -1, maxCompletionTokens: -1,
+		open: -1,
+	}
+}
+
+// Write takes the next bytes of the body, cut anywhere, and keeps no reference
+// to them.
+func (s *Scanner) Write(piece []byte) {
+	s.replaceable = s.replaceable[:0]
+	s.quote, s.slash = -1, -1
+	for i := 0; i < len(piece) && s.state != stateOver; {
+		i = s.step(piece, i)
+	}
+	s.offset += int64(len(piece))
+}
+
+// Close ends the body. A value that the end cut off counts as not there.
+func (s *Scanner) Close() {
+	s.replaceable = s.replaceable[:0]
+	s.open = -1
+	s.state = stateOver
+}
+
+// Request returns what was read so far.
+func (s *Scanner) Request() Request {
+	r := s.request
+	r.MaxTokens = s.maxTokens
+	if s.maxCompletionTokens >= 0 {
+		r.MaxTokens = s.maxCompletionTokens
+	}
+	return r
+}
+
+// IsObject tells whether the body begins as a JSON object.
+func (s *Scanner) IsObject() bool { return s.isObject }
+
+// ModelKnown tells whether a top-level model name has been read. A later member
+// of the same name can still change it.
+func (s *Scanner) ModelKnown() bool { return s.modelKnown }
+
+// ModelTooLong tells whether the model name is longer than [MaxModel]; the
+// request then has its beginning.
+func (s *Scanner) ModelTooLong() bool { return s.modelTooLong }
+
+// Finished tells that no further byte can change what was read: the object has
+// ended, the body is none, or it broke off.
+func (s *Scanner) Finished() bool { return s.state == stateOver }
