@@ -100,14 +100,24 @@ type Exchange struct {
 type ExtProc struct {
 	// DeferredCloseTimeout is the filters' deferred_close_timeout: so much
 	// later than its end an observed exchange that broke off is closed.
-	DeferredCloseTimeout time.Duration `yaml:"deferred_close_timeout" min:"0s"`
+	DeferredCloseTimeout time.Duration `yaml:"deferred_close_timeout" min:"1ms"`
+	AssumeMode           AssumeMode    `yaml:"assume_mode"`
 }
 
-// Request is about the requests' bodies.
+// AssumeMode is the filter's processing_mode, for Envoys that do not send it
+// (those before protocol_config). Its keys and values are Envoy's own.
+type AssumeMode struct {
+	RequestBodyMode  string `yaml:"request_body_mode" one:"NONE BUFFERED BUFFERED_PARTIAL STREAMED FULL_DUPLEX_STREAMED"`
+	ResponseBodyMode string `yaml:"response_body_mode" one:"NONE BUFFERED BUFFERED_PARTIAL STREAMED FULL_DUPLEX_STREAMED"`
+}
+
+// Request is about what is done with requests.
 type Request struct {
 	// HoldLimit is how much of one streamed request body is held until it can
 	// be routed.
 	HoldLimit Size `yaml:"hold_limit" min:"64KiB" max:"1GiB"`
+	// PoolHeader sets x-inferspan-pool, for Envoys with a route per pool.
+	PoolHeader bool `yaml:"pool_header"`
 }
 
 // Log is about the log on standard error.
@@ -132,9 +142,12 @@ func Default() Config {
 		},
 		Journal:  Journal{MaxBytes: 64 * mib},
 		Exchange: Exchange{IdleTimeout: 30 * time.Minute},
-		ExtProc:  ExtProc{DeferredCloseTimeout: time.Second},
-		Request:  Request{HoldLimit: 16 * mib},
-		Log:      Log{Level: "info", Format: "json"},
+		ExtProc: ExtProc{
+			DeferredCloseTimeout: time.Second,
+			AssumeMode:           AssumeMode{RequestBodyMode: "BUFFERED", ResponseBodyMode: "STREAMED"},
+		},
+		Request: Request{HoldLimit: 16 * mib},
+		Log:     Log{Level: "info", Format: "json"},
 	}
 }
 

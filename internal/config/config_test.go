@@ -78,8 +78,12 @@ func TestParse_Valid(t *testing.T) {
 		},
 		Journal:  Journal{MaxBytes: gib},
 		Exchange: Exchange{IdleTimeout: time.Hour},
-		Request:  Request{HoldLimit: 512 * kib},
-		Log:      Log{Level: "debug", Format: "text"},
+		ExtProc: ExtProc{
+			DeferredCloseTimeout: 250 * time.Millisecond,
+			AssumeMode:           AssumeMode{RequestBodyMode: "FULL_DUPLEX_STREAMED", ResponseBodyMode: "NONE"},
+		},
+		Request: Request{HoldLimit: 512 * kib, PoolHeader: true},
+		Log:     Log{Level: "debug", Format: "text"},
 	}
 	for name, want := range map[string]Config{
 		"empty": Default(), "smallest": smallest, "models": models, "all": all,

@@ -105,6 +105,8 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, tag reflect.
 		d.text(n, v, path, tag)
 	case v.Kind() == reflect.Int:
 		d.integer(n, v, path, tag)
+	case v.Kind() == reflect.Bool:
+		d.boolean(n, v, path)
 	default:
 		invariant(fmt.Errorf("%s has the type %s, which the decoder does not know", path, v.Type()))
 	}
@@ -200,6 +202,14 @@ func (d *decoder) integer(n *yaml.Node, v reflect.Value, path string, tag reflec
 		return
 	}
 	v.SetInt(i)
+}
+
+func (d *decoder) boolean(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" {
+		d.failf(n.Line, path, "is %s; allowed: true, false", kindOf(n))
+		return
+	}
+	v.SetBool(strings.EqualFold(n.Value, "true"))
 }
 
 // bounds checks a duration or size against the tags min and max of its field.

@@ -106,7 +106,7 @@ func walk(v reflect.Value, path string, tag reflect.StructTag, f func(string, re
 // shown returns the default as the page has to show it, empty where it is free
 // to say it in words.
 func shown(v reflect.Value) string {
-	if v.IsZero() {
+	if v.IsZero() && v.Kind() != reflect.Bool {
 		return ""
 	}
 	text := fmt.Sprint(v.Interface())

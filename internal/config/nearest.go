@@ -8,21 +8,23 @@ import (
 // nearest names the one of known that a person most likely meant by word, as
 // "; nearest: x", or nothing where none is near.
 func nearest(word string, known []string) string {
-	best, least := "", 1+max(2, len(word)/3)
-	word = strings.ToLower(strings.ReplaceAll(word, "-", "_"))
 	if len(word) > 64 {
 		return ""
 	}
+	best, least := "", 1+max(2, len(word)/3)
 	for _, k := range known {
-		if d := distance(word, k); d < least {
+		if d := distance(plain(word), plain(k)); d < least && d < len(k) {
 			best, least = k, d
 		}
 	}
-	if best == "" || least >= len(best) {
+	if best == "" {
 		return ""
 	}
 	return "; nearest: " + best
 }
+
+// plain is s without what is spelled differently most often.
+func plain(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "_")) }
 
 // distance is the number of bytes to insert, drop or replace to make b of a.
 func distance(a, b string) int {

@@ -1,0 +1,97 @@
+// Package admin is the HTTP server for people, probes and scrapers. Nothing on
+// it is authenticated, so its address is the loopback by default; nothing on it
+// changes anything, and it shows no prompt and no completion.
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Limits of one connection: no client, slow or silent, keeps one for good.
+const (
+	readTimeout  = 10 * time.Second
+	writeTimeout = time.Minute // a large page to a slow scraper
+	idleTimeout  = 2 * time.Minute
+	maxHeader    = 16 << 10
+)
+
+// Config is what a Server serves.
+type Config struct {
+	Metrics  http.Handler // GET /metrics
+	Requests http.Handler // GET /api/v1/requests/{id}
+	Logger   *slog.Logger
+}
+
+// Server is the admin server. It begins not ready.
+type Server struct {
+	http  *http.Server
+	ready atomic.Bool
+}
+
+// New returns a Server for c.
+func New(c Config) *Server {
+	s := &Server{}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", c.Metrics)
+	mux.Handle("GET /api/v1/requests/", c.Requests)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, "alive\n")
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if s.ready.Load() {
+			answer(w, http.StatusOK, "ready\n")
+			return
+		}
+		answer(w, http.StatusServiceUnavailable, "not ready: starting or draining\n")
+	})
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusNotFound, "not found; there are /metrics, /healthz, /readyz and /api/v1/requests/{id}\n")
+	})
+	s.http = &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: readTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
+	}
+	return s
+}
+
+// SetReady says what /readyz answers.
+func (s *Server) SetReady(ready bool) { s.ready.Store(ready) }
+
+// Serve serves on l until Shutdown; it owns l. Its error is nil after Shutdown.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve admin on %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// Shutdown lets requests finish until ctx ends, then cuts them off.
+func (s *Server) Shutdown(ctx context.Context) error {
+	if err := s.http.Shutdown(ctx); err != nil {
+		return errors.Join(fmt.Errorf("stop the admin server: %w", err), s.http.Close())
+	}
+	return nil
+}
+
+func answer(w http.ResponseWriter, status int, text string) {
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	// A client that is gone has no use for the rest.
+	_, _ = io.WriteString(w, text)
+}
