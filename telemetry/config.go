@@ -1,0 +1,116 @@
+package telemetry
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/inferspan/inferspan/processor/meter"
+)
+
+// Config tells New what to do; the zero value takes the defaults. Where spans
+// and metrics go is told by the OTEL_* variables alone.
+type Config struct {
+	// Version is the build's, for service.version and inferspan.build.info.
+	Version string
+	// Models are the configured model names: always named in metrics.
+	Models []string
+	Trace  TraceConfig
+	// Live returns the exchanges that have not ended; nil: none are shown.
+	// It is called at each collection of metrics.
+	Live   func() []meter.Live
+	Logger *slog.Logger // nil: slog.Default()
+	// Getenv reads the environment; nil: os.Getenv. The SDK's exporters, limits
+	// and readers read the variables that they know by themselves, from the
+	// process's environment.
+	Getenv func(string) string
+}
+
+// TraceConfig is the part of the configuration under trace.
+type TraceConfig struct {
+	// ClientContext says what a client's own trace context is to us: parent
+	// (the default), link or ignore. Envoy's, where it comes, is the parent.
+	ClientContext string
+	// ParentSampled says whether a parent's sampled flag counts: respect (the
+	// default) or ignore.
+	ParentSampled string
+	// UpstreamSampled says what flag the upstream sees: head (the default), the
+	// head decision; or always.
+	UpstreamSampled string
+	// Detail is how much a span shows: off (attributes), summary (and
+	// milestones), timeline (and the timeline), events (and chunks; the default).
+	Detail string
+	// ChunkMax is the most chunk events of a span; 0: 64, negative: none.
+	ChunkMax int
+}
+
+const (
+	detailOff = iota
+	detailSummary
+	detailTimeline
+	detailEvents
+)
+
+const (
+	clientParent = "parent"
+	clientLink   = "link"
+	clientIgnore = "ignore"
+
+	sampledRespect = "respect"
+	sampledIgnore  = "ignore"
+
+	upstreamHead   = "head"
+	upstreamAlways = "always"
+
+	defaultChunkMax = 64
+)
+
+// detailNames are the levels of detail, each with all that the ones before show.
+var detailNames = []string{"off", "summary", "timeline", "events"}
+
+func (c *Config) setDefaults() {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Getenv == nil {
+		c.Getenv = os.Getenv
+	}
+	if c.Version == "" {
+		c.Version = "unknown"
+	}
+	t := &c.Trace
+	setDefault(&t.ClientContext, clientParent)
+	setDefault(&t.ParentSampled, sampledRespect)
+	setDefault(&t.UpstreamSampled, upstreamHead)
+	setDefault(&t.Detail, detailNames[detailEvents])
+	if t.ChunkMax == 0 {
+		t.ChunkMax = defaultChunkMax
+	}
+	t.ChunkMax = max(0, t.ChunkMax)
+}
+
+func setDefault(s *string, value string) {
+	if *s == "" {
+		*s = value
+	}
+}
+
+func (c *Config) validate() error {
+	t := c.Trace
+	return errors.Join(
+		oneOf("client_context", t.ClientContext, clientParent, clientLink, clientIgnore),
+		oneOf("parent_sampled", t.ParentSampled, sampledRespect, sampledIgnore),
+		oneOf("upstream_sampled", t.UpstreamSampled, upstreamHead, upstreamAlways),
+		oneOf("detail", t.Detail, detailNames...),
+	)
+}
+
+func oneOf(key, value string, allowed ...string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return fmt.Errorf("trace.%s is %q, allowed are %s", key, value, strings.Join(allowed, ", "))
+}

@@ -1,0 +1,212 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/inferspan/inferspan/processor/meter"
+)
+
+// The bounds of the export.
+const (
+	// queueBytes is what records may take in memory that wait for a collector
+	// or are on their way to it, together with those that wait for the worker.
+	queueBytes  = 32 << 20
+	intakeBytes = 4 << 20
+	// batchBytes is the most that a request to the collector takes, estimated:
+	// a collector takes 4 MiB.
+	batchBytes = 2 << 20
+)
+
+// Why spans were dropped.
+const (
+	dropQueueFull = "queue_full"
+	dropFailed    = "export_failed"
+	dropRejected  = "rejected"
+	dropShutdown  = "shutdown"
+)
+
+// exportOptions are what OTEL_BSP_* says.
+type exportOptions struct {
+	delay     time.Duration // the longest that a span waits for its batch to fill
+	timeout   time.Duration // of one export, the exporter's retries included
+	batchSize int           // spans
+	queueSize int           // spans; 0: bounded in bytes only
+}
+
+func (e environment) exportOptions() exportOptions {
+	return exportOptions{
+		delay:     e.milliseconds("OTEL_BSP_SCHEDULE_DELAY", time.Second),
+		timeout:   e.milliseconds("OTEL_BSP_EXPORT_TIMEOUT", 30*time.Second),
+		batchSize: e.number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512),
+		queueSize: e.number("OTEL_BSP_MAX_QUEUE_SIZE", 0),
+	}
+}
+
+func (e environment) newSpanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
+	p, err := e.protocol("TRACES")
+	if err != nil {
+		return nil, err
+	}
+	if p == protocolGRPC {
+		exporter, err := otlptracegrpc.New(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("making the OTLP gRPC span exporter: %w", err)
+		}
+		return exporter, nil
+	}
+	exporter, err := otlptracehttp.New(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("making the OTLP HTTP span exporter: %w", err)
+	}
+	return exporter, nil
+}
+
+// spanCounts counts what becomes of spans.
+type spanCounts interface {
+	queued(n int)
+	sent(n int)
+	dropped(n int, reason string)
+}
+
+// export brings records out as spans: batch by batch, one at a time. The SDK's
+// own batch processor drops without a count, and bounds its queue in spans
+// instead of bytes.
+type export struct {
+	options  exportOptions
+	queue    *queue
+	maker    *spanMaker
+	exporter sdktrace.SpanExporter
+	counts   spanCounts
+	log      *slog.Logger
+	failures sampledLog
+
+	// abort ends the export that is under way.
+	ctx   context.Context
+	abort context.CancelFunc
+	done  chan struct{}
+}
+
+func startExport(o exportOptions, maxBytes int, maker *spanMaker, exporter sdktrace.SpanExporter, counts spanCounts, log *slog.Logger) *export {
+	x := &export{
+		options: o, queue: newQueue(maxBytes, o.queueSize), maker: maker,
+		exporter: exporter, counts: counts, log: log, done: make(chan struct{}),
+	}
+	x.ctx, x.abort = context.WithCancel(context.Background())
+	go x.run()
+	return x
+}
+
+// offer takes e if there is room, and tells whether it did.
+func (x *export) offer(e entry) bool {
+	ok, closed := x.queue.put(e)
+	switch {
+	case ok:
+		x.counts.queued(e.spans)
+	case closed:
+		x.counts.dropped(e.spans, dropShutdown)
+	default:
+		x.counts.dropped(e.spans, dropQueueFull)
+	}
+	return ok
+}
+
+func (x *export) run() {
+	defer close(x.done)
+	timer := time.NewTimer(0)
+	<-timer.C
+	waiting := false // the timer runs
+	for {
+		select {
+		case <-x.queue.ready:
+			if x.queue.isClosed() {
+				x.flush()
+				return
+			}
+			for x.queue.hasFull(x.options.batchSize, batchBytes) {
+				x.exportBatch()
+			}
+			if !waiting {
+				waiting = true
+				timer.Reset(x.options.delay)
+			}
+		case <-timer.C:
+			waiting = false
+			x.flush()
+		}
+	}
+}
+
+// flush exports what waits; once aborted, it counts it as dropped.
+func (x *export) flush() {
+	for x.exportBatch() {
+	}
+}
+
+// exportBatch exports the oldest batch and tells whether more waits.
+func (x *export) exportBatch() (more bool) {
+	batch, more := x.queue.take(x.options.batchSize, batchBytes)
+	if len(batch) == 0 {
+		return false
+	}
+	defer x.queue.release(batch)
+	n := 0
+	for _, e := range batch {
+		n += e.spans
+	}
+	if x.ctx.Err() != nil {
+		x.counts.dropped(n, dropShutdown)
+		return more
+	}
+	ctx, cancel := context.WithTimeout(x.ctx, x.options.timeout)
+	defer cancel()
+	err := x.exporter.ExportSpans(ctx, x.maker.spans(batch))
+	rejected, partial := rejectedSpans(err)
+	switch {
+	case err == nil:
+		x.counts.sent(n)
+	case partial:
+		rejected = min(rejected, n)
+		x.counts.sent(n - rejected)
+		x.counts.dropped(rejected, dropRejected)
+	case x.ctx.Err() != nil:
+		x.counts.dropped(n, dropShutdown)
+	default:
+		x.counts.dropped(n, dropFailed)
+	}
+	switch {
+	case partial:
+		x.failures.warn(x.log, "the collector did not take all spans", "spans", n, "rejected", rejected, "error", err)
+	case err != nil:
+		x.failures.warn(x.log, "exporting spans failed", "spans", n, "error", err)
+	}
+	return more
+}
+
+// shutdown exports what waits and stops. What has not gone out when ctx ends is
+// dropped and counted.
+func (x *export) shutdown(ctx context.Context) error {
+	x.queue.close()
+	stop := context.AfterFunc(ctx, x.abort)
+	<-x.done
+	stop()
+	x.abort()
+	var late error
+	if err := ctx.Err(); err != nil {
+		late = fmt.Errorf("flushing spans: %w", err)
+	}
+	// The exporter gives up at once what it still does where ctx has ended.
+	if err := x.exporter.Shutdown(ctx); err != nil && late == nil {
+		return fmt.Errorf("stopping the span exporter: %w", err)
+	}
+	return late
+}
+
+// wants tells whether an exchange's span is to be made at all.
+func (x *export) wants(r *meter.Record) bool { return x != nil && r.Trace.Sampled }

@@ -1,0 +1,136 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/inferspan/inferspan/processor/meter"
+)
+
+// instruments are the catalogue's metrics as the SDK's instruments.
+type instruments struct {
+	duration, ttft, tpot, itl, gap                  metric.Float64Histogram
+	firstByte, firstEvent, firstAnswer, noFirst     metric.Float64Histogram
+	overhead                                        metric.Float64Histogram
+	requests, output, input, cached, reasoning      metric.Int64Counter
+	wasted, faults, queuedC, sentC, droppedC, folds metric.Int64Counter
+	skipped                                         metric.Int64Counter
+	active, streamActive                            metric.Int64ObservableUpDownCounter
+
+	drops map[string][]metric.AddOption
+}
+
+// maker makes instruments of catalogue entries and keeps the first fault.
+type maker struct {
+	meter metric.Meter
+	err   error
+}
+
+func (m *maker) histogram(c Metric) metric.Float64Histogram {
+	h, err := m.meter.Float64Histogram(c.Name, metric.WithUnit(c.Unit), metric.WithDescription(c.Description),
+		metric.WithExplicitBucketBoundaries(c.Buckets...))
+	m.check(c, err)
+	return h
+}
+
+func (m *maker) counter(c Metric) metric.Int64Counter {
+	i, err := m.meter.Int64Counter(c.Name, metric.WithUnit(c.Unit), metric.WithDescription(c.Description))
+	m.check(c, err)
+	return i
+}
+
+func (m *maker) upDown(c Metric) metric.Int64ObservableUpDownCounter {
+	i, err := m.meter.Int64ObservableUpDownCounter(c.Name, metric.WithUnit(c.Unit), metric.WithDescription(c.Description))
+	m.check(c, err)
+	return i
+}
+
+func (m *maker) check(c Metric, err error) {
+	if err != nil {
+		m.err = errors.Join(m.err, fmt.Errorf("making the instrument %s: %w", c.Name, err))
+	}
+}
+
+func newInstruments(mt metric.Meter, version string) (*instruments, error) {
+	m := &maker{meter: mt}
+	i := &instruments{
+		duration: m.histogram(mDuration), ttft: m.histogram(mTTFT), tpot: m.histogram(mTPOT),
+		itl: m.histogram(mITL), gap: m.histogram(mGap),
+		firstByte: m.histogram(mFirstByte), firstEvent: m.histogram(mFirstEvent),
+		firstAnswer: m.histogram(mFirstAnswer), noFirst: m.histogram(mNoFirstToken),
+		overhead: m.histogram(mOverhead),
+		requests: m.counter(mRequests),
+		output:   m.counter(mOutputTokens), input: m.counter(mInputTokens),
+		cached: m.counter(mCachedTokens), reasoning: m.counter(mReasoningTokens),
+		wasted: m.counter(mWasted), faults: m.counter(mFaults),
+		queuedC: m.counter(mQueued), sentC: m.counter(mSent), droppedC: m.counter(mDropped),
+		folds: m.counter(mFolded), skipped: m.counter(mSkipped),
+		active: m.upDown(mActive), streamActive: m.upDown(mStreamActive),
+		drops: make(map[string][]metric.AddOption),
+	}
+	info, err := mt.Int64Gauge(mBuildInfo.Name, metric.WithDescription(mBuildInfo.Description))
+	m.check(mBuildInfo, err)
+	if m.err != nil {
+		return nil, m.err
+	}
+	info.Record(context.Background(), 1, metric.WithAttributes(
+		keyVersion.String(version), keyGoVersion.String(runtime.Version())))
+	for _, reason := range []string{dropQueueFull, dropFailed, dropRejected, dropShutdown} {
+		i.drops[reason] = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(keyReason.String(reason)))}
+	}
+	return i, nil
+}
+
+// showExport makes the series of the export appear before anything happens, so
+// that the first drop is a change and not a beginning.
+func (i *instruments) showExport() {
+	i.queued(0)
+	i.sent(0)
+	for reason := range i.drops {
+		i.dropped(0, reason)
+	}
+}
+
+func (i *instruments) queued(n int) { i.queuedC.Add(context.Background(), int64(n)) }
+func (i *instruments) sent(n int)   { i.sentC.Add(context.Background(), int64(n)) }
+
+func (i *instruments) dropped(n int, reason string) {
+	i.droppedC.Add(context.Background(), int64(n), i.drops[reason]...)
+}
+
+func (i *instruments) folded(reason string) {
+	i.folds.Add(context.Background(), 1, metric.WithAttributes(keyReason.String(reason)))
+}
+
+// observeActive shows how many exchanges are live, by label set; sets that had
+// some before show zero.
+func (i *instruments) observeActive(mt metric.Meter, labels *labels, live func() []meter.Live) error {
+	_, err := mt.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		type counts struct{ all, streams int64 }
+		now := make(map[*labelSet]counts)
+		for _, l := range live() {
+			set, _ := labels.get(l.Labels.Operation, l.Labels.Model, l.Labels.Pool, success(l.Labels.Status))
+			c := now[set]
+			c.all++
+			if l.Stream {
+				c.streams++
+			}
+			now[set] = c
+		}
+		for _, set := range labels.all() {
+			c := now[set]
+			o.ObserveInt64(i.active, c.all, set.observe...)
+			o.ObserveInt64(i.streamActive, c.streams, set.observe...)
+		}
+		return nil
+	}, i.active, i.streamActive)
+	if err != nil {
+		return fmt.Errorf("observing live exchanges: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/inferspan/inferspan/processor/meter"
+)
+
+// Telemetry takes what exchanges tell and brings it out. Its methods are safe
+// for concurrent use; none but Shutdown waits for anything.
+type Telemetry struct {
+	head        *head
+	labels      *labels
+	instruments *instruments
+	phases      sync.Map // phase -> *options
+	reasons     *boundedNames
+	intake      *queue
+	worked      chan struct{}
+	export      *export // nil: spans go nowhere
+	metrics     *sdkmetric.MeterProvider
+	handler     http.Handler
+	log         *slog.Logger
+}
+
+// New makes a Telemetry. What is exported, and where to, is told by the
+// environment; with no endpoint there, nothing is and nothing is tried.
+func New(ctx context.Context, c Config) (*Telemetry, error) {
+	return newTelemetry(ctx, c, nil)
+}
+
+// newTelemetry takes an exporter of spans in place of the environment's.
+func newTelemetry(ctx context.Context, c Config, exporter sdktrace.SpanExporter) (*Telemetry, error) {
+	c.setDefaults()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	env := environment{get: c.Getenv, log: c.Logger}
+	res, err := newResource(ctx, env, c.Version)
+	if err != nil {
+		return nil, err
+	}
+	otel.SetErrorHandler(&sdkComplaints{log: c.Logger})
+	t := &Telemetry{
+		head:    newHead(c.Trace, env.sampler()),
+		reasons: newBoundedNames(maxErrorTypes),
+		intake:  newQueue(intakeBytes, 0),
+		worked:  make(chan struct{}),
+		log:     c.Logger,
+	}
+	if err := t.openMetrics(ctx, c, env, res); err != nil {
+		return nil, err
+	}
+	if exporter == nil && env.exports("TRACES") {
+		if exporter, err = env.newSpanExporter(ctx); err != nil {
+			return nil, errors.Join(err, t.closeMetrics(ctx))
+		}
+	}
+	if exporter != nil {
+		t.instruments.showExport()
+		t.export = startExport(env.exportOptions(), queueBytes-intakeBytes,
+			newSpanMaker(c.Trace, res, c.Version), exporter, t.instruments, c.Logger)
+	}
+	go t.work()
+	return t, nil
+}
+
+func (t *Telemetry) openMetrics(ctx context.Context, c Config, env environment, res *resource.Resource) error {
+	var provider metric.MeterProvider = noop.NewMeterProvider()
+	t.handler = emptyMetrics()
+	if !env.disabled() {
+		var err error
+		if t.metrics, t.handler, err = newMetrics(ctx, env, res, c.Logger); err != nil {
+			return err
+		}
+		provider = t.metrics
+	}
+	mt := provider.Meter(scopeName, metric.WithInstrumentationVersion(c.Version))
+	err := func() (err error) {
+		if t.instruments, err = newInstruments(mt, c.Version); err != nil {
+			return err
+		}
+		t.labels = newLabels(c.Models)
+		if c.Live == nil {
+			return nil
+		}
+		return t.instruments.observeActive(mt, t.labels, c.Live)
+	}()
+	if err != nil {
+		return errors.Join(err, t.closeMetrics(ctx))
+	}
+	return nil
+}
+
+func (t *Telemetry) closeMetrics(ctx context.Context) error {
+	if t.metrics == nil {
+		return nil
+	}
+	if err := t.metrics.Shutdown(ctx); err != nil {
+		return fmt.Errorf("stopping the metrics: %w", err)
+	}
+	return nil
+}
+
+// MetricsHandler serves the metrics in Prometheus's and in OpenMetrics's text
+// form; the latter has the exemplars.
+func (t *Telemetry) MetricsHandler() http.Handler { return t.handler }
+
+// End takes the record of an exchange. Where the worker is behind, the caller
+// does its work: it takes some microseconds and loses nothing.
+func (t *Telemetry) End(r *meter.Record) {
+	e := newEntry(r)
+	if ok, _ := t.intake.put(e); !ok {
+		t.account(e)
+	}
+}
+
+// account queues the record's spans and records its metrics, which name the
+// span only where it goes out.
+func (t *Telemetry) account(e entry) {
+	ctx := context.Background()
+	if t.export.wants(e.record) && t.export.offer(e) {
+		ctx = exemplarContext(&e.record.Trace)
+	}
+	t.measure(ctx, e.record)
+}
+
+// intakeBatch is how many records the worker takes at a time.
+const intakeBatch = 64
+
+func (t *Telemetry) work() {
+	defer close(t.worked)
+	for {
+		<-t.intake.ready
+		closed := t.intake.isClosed()
+		for more := true; more; {
+			var batch []entry
+			batch, more = t.intake.take(intakeBatch, queueBytes)
+			for _, e := range batch {
+				t.account(e)
+			}
+			t.intake.release(batch)
+		}
+		if closed {
+			return
+		}
+	}
+}
+
+// Overhead records how long a message of the named phase took us.
+func (t *Telemetry) Overhead(phase string, d time.Duration) {
+	o, ok := t.phases.Load(phase)
+	if !ok {
+		o, _ = t.phases.LoadOrStore(phase, newOptions(keyPhase.String(phase)))
+	}
+	if o, ok := o.(*options); ok {
+		t.instruments.overhead.Record(context.Background(), d.Seconds(), o.record...)
+	}
+}
+
+// Count adds one to what went wrong inside, by what it was.
+func (t *Telemetry) Count(event string) {
+	reason, _ := t.reasons.get(event, true)
+	t.instruments.faults.Add(context.Background(), 1, metric.WithAttributes(keyReason.String(reason)))
+}
+
+// Shutdown brings out what waits and stops. Where ctx has a deadline, spans get
+// two thirds of the time and the last metrics the rest; spans that are then
+// still here are dropped and counted.
+func (t *Telemetry) Shutdown(ctx context.Context) error {
+	t.intake.close()
+	<-t.worked
+	var spans error
+	if t.export != nil {
+		spansCtx, cancel := ctx, context.CancelFunc(func() {})
+		if deadline, ok := ctx.Deadline(); ok {
+			spansCtx, cancel = context.WithTimeout(ctx, time.Until(deadline)*2/3)
+		}
+		spans = t.export.shutdown(spansCtx)
+		cancel()
+	}
+	return errors.Join(spans, t.closeMetrics(ctx))
+}
+
+// sdkComplaints takes what the SDK reports and returns to no one.
+type sdkComplaints struct {
+	log   *slog.Logger
+	lines sampledLog
+}
+
+func (s *sdkComplaints) Handle(err error) { s.lines.warn(s.log, "OpenTelemetry SDK", "error", err) }
