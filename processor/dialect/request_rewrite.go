@@ -1,9 +1,6 @@
 package dialect
 
-import (
-	"bytes"
-	"encoding/json"
-)
+import "encoding/json"
 
 // Rewriter replaces the top-level model name of a request body while its bytes
 // pass, cut anywhere. Every byte but the values of the top-level members
@@ -22,7 +19,8 @@ type Rewriter struct {
 // NewRewriter returns a Rewriter that puts name in place, for the body of a
 // request of dialect d.
 func NewRewriter(d Dialect, name string) *Rewriter {
-	return &Rewriter{scanner: NewScanner(d), name: quoteJSON(name)}
+	quoted, _ := json.Marshal(name) // a string always has a JSON form
+	return &Rewriter{scanner: NewScanner(d), name: quoted}
 }
 
 // Scanner returns the Scanner that the Rewriter feeds, so that a body need not
@@ -90,14 +88,4 @@ func RewriteModel(body []byte, name string) []byte {
 		return body
 	}
 	return w.Close(out)
-}
-
-// quoteJSON returns s as JSON, with nothing escaped that need not be.
-func quoteJSON(s string) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	// A string always has a JSON form and a buffer takes any write.
-	_ = e.Encode(s)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

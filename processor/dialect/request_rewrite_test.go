@@ -27,7 +27,7 @@ func TestRewrite(t *testing.T) {
 	long := `{"model":"` + strings.Repeat("a", dialect.MaxModel+1) + `"}`
 	tests := map[string]struct{ body, name, want string }{
 		"name":            {`{"n":1, "model" : "old","messages":[]}`, "new/v2", `{"n":1, "model" : "new/v2","messages":[]}`},
-		"escaped":         {`{"mod\u0065l":"o\"ld"}`, "a\"b\\<é>\n", `{"mod\u0065l":"a\"b\\<é>\n"}`},
+		"escaped":         {`{"mod\u0065l":"o\"ld"}`, "a\"b\\<é>\n", `{"mod\u0065l":"a\"b\\\u003cé\u003e\n"}`},
 		"all of them":     {`{"model":"a","model":null ,"x":{"model":"a"},"model":"b"}`, "c", `{"model":"c","model":"c" ,"x":{"model":"a"},"model":"c"}`},
 		"null at the end": {`{"model":null}`, "c", `{"model":"c"}`},
 		"the same name":   {`{"model":"a"}`, "a", `{"model":"a"}`},
