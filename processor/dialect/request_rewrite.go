@@ -19,7 +19,7 @@ type Rewriter struct {
 // NewRewriter returns a Rewriter that puts name in place, for the body of a
 // request of dialect d.
 func NewRewriter(d Dialect, name string) *Rewriter {
-	quoted, _ := json.Marshal(name) // a string always has a JSON form
+	quoted, _ := json.Marshal(name) //nolint:errchkjson // a string always has a JSON form
 	return &Rewriter{scanner: NewScanner(d), name: quoted}
 }
 
