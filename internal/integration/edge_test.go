@@ -1,0 +1,267 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/inferspan/inferspan/internal/testkit"
+)
+
+// The delivered configurations, by file name.
+const (
+	inline  = "inline"
+	duplex  = "inline-duplex"
+	observe = "observe"
+)
+
+var forms = []string{inline, duplex, observe}
+
+// routed tells whether a form decides where requests go.
+func routed(form string) bool { return form != observe }
+
+// patience bounds every wait for something that should happen soon.
+const patience = 30 * time.Second
+
+// edge is one Envoy with a delivered configuration, two model servers behind
+// it, and inferspan and an OTLP receiver beside it.
+type edge struct {
+	t         *testing.T
+	form      string
+	addr      string // of Envoy's listener
+	listen    string // where inferspan listens, or would
+	envoy     *testkit.Envoy
+	vllm      [2]*testkit.VLLM
+	inferspan *testkit.Inferspan // nil: absent
+	sink      *testkit.Sink
+	client    *testkit.Client
+	client2   *testkit.Client // HTTP/2
+
+	mu      sync.Mutex
+	scripts map[string]testkit.Script // by request id
+	unseen  map[string]bool           // request ids that the processor must not see
+	serial  int
+}
+
+// startEdge starts all parts.
+func startEdge(t *testing.T, form string) *edge {
+	t.Helper()
+	e := newEdge(t, form)
+	e.startInferspan(e.config("default"))
+	e.startEnvoy()
+	return e
+}
+
+// config serves the model servers as the named pool, the model tiny also under
+// a name that they don't know, and a model whose pool is empty.
+func (e *edge) config(pool string) string {
+	return fmt.Sprintf(`pools:
+- {name: %[1]s, endpoints: [%[2]q, %[3]q]}
+- {name: drained, endpoints: []}
+models:
+- {name: renamed, targets: [{pool: %[1]s, model: tiny}]}
+- {name: drained, targets: [{pool: drained}]}
+`, pool, e.vllm[0].Addr(), e.vllm[1].Addr())
+}
+
+// newEdge starts the model servers and the receiver.
+func newEdge(t *testing.T, form string) *edge {
+	t.Helper()
+	e := &edge{t: t, form: form, scripts: map[string]testkit.Script{}, unseen: map[string]bool{}}
+	for i := range e.vllm {
+		v, err := testkit.NewVLLM(testkit.VLLMOptions{Choose: e.choose, Keep: 1000})
+		e.must(err)
+		t.Cleanup(func() { _ = v.Close() })
+		e.vllm[i] = v
+	}
+	var err error
+	e.sink, err = testkit.NewSink()
+	e.must(err)
+	t.Cleanup(e.sink.Close)
+	e.listen, err = testkit.FreeAddr()
+	e.must(err)
+	return e
+}
+
+func (e *edge) startInferspan(config string) {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
+	defer cancel()
+	i, err := testkit.StartInferspan(ctx, testkit.InferspanOptions{
+		Binary: binary, Dir: e.t.TempDir(), Listen: e.listen, Config: config, Env: e.sink.Env(),
+	})
+	e.must(err)
+	e.inferspan = i
+	e.t.Cleanup(func() {
+		i.Kill()
+		if e.t.Failed() {
+			e.t.Logf("inferspan wrote:\n%s", i.Log())
+		}
+	})
+}
+
+func (e *edge) startEnvoy() {
+	e.t.Helper()
+	root, err := testkit.ModuleRoot()
+	e.must(err)
+	file, err := os.ReadFile(filepath.Join(root, "deploy", "envoy", e.form+".yaml"))
+	e.must(err)
+	config, err := testkit.RenderEnvoy(string(file), testkit.EnvoyAddrs{
+		Processor: e.listen, VLLM: [2]string{e.vllm[0].Addr(), e.vllm[1].Addr()},
+	})
+	e.must(err)
+	dir := e.t.TempDir()
+	path := filepath.Join(dir, "envoy.yaml")
+	e.must(os.WriteFile(path, []byte(config), 0o600))
+
+	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
+	defer cancel()
+	e.envoy, err = testkit.StartEnvoy(ctx, path, dir)
+	e.must(err)
+	e.t.Cleanup(func() {
+		e.client.Close()
+		e.client2.Close()
+		e.envoy.Kill()
+		if e.t.Failed() {
+			e.t.Logf("Envoy wrote:\n%s", e.envoy.Log())
+		}
+	})
+	e.addr, err = e.envoy.ListenerAddr(ctx, "inference")
+	e.must(err)
+	e.client, e.client2 = testkit.NewClient(e.addr, false), testkit.NewClient(e.addr, true)
+}
+
+func (e *edge) must(err error) {
+	e.t.Helper()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// choose answers a request by the script of its request id.
+func (e *edge) choose(r *http.Request, _ []byte) (testkit.Script, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, ok := e.scripts[r.Header.Get("x-request-id")]
+	return s, ok
+}
+
+// exchange is one call through the edge, and what came of it.
+type exchange struct {
+	*testkit.Answer
+	id string // its x-request-id
+}
+
+// play sends call through Envoy and has the model server answer it by s.
+func (e *edge) play(ctx context.Context, s testkit.Script, call testkit.Call) (exchange, error) {
+	return e.playBy(ctx, e.client, s, call)
+}
+
+func (e *edge) playBy(ctx context.Context, c *testkit.Client, s testkit.Script, call testkit.Call) (exchange, error) {
+	e.mu.Lock()
+	e.serial++
+	id := fmt.Sprintf("%s-%s-%d", e.form, s.Name, e.serial)
+	e.scripts[id] = s
+	e.mu.Unlock()
+	call.Header = append([]testkit.Header{{Name: "x-request-id", Value: id}}, call.Header...)
+	ctx, cancel := context.WithTimeout(ctx, patience+20*time.Second)
+	defer cancel()
+	a, err := c.Do(ctx, call)
+	return exchange{a, id}, err
+}
+
+// mustPlay is play for answers that must have a head.
+func (e *edge) mustPlay(t *testing.T, s testkit.Script, call testkit.Call) exchange {
+	t.Helper()
+	x, err := e.play(t.Context(), s, call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// unmeasured notes that the exchange with this id is to have no record.
+func (e *edge) unmeasured(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.unseen[id] = true
+}
+
+// upstream returns the one request with this id that a model server got.
+func (e *edge) upstream(t *testing.T, id string) testkit.Received {
+	t.Helper()
+	var all []testkit.Received
+	for _, v := range e.vllm {
+		all = append(all, v.Received(func(r testkit.Received) bool { return r.Header.Get("x-request-id") == id })...)
+	}
+	if len(all) != 1 {
+		t.Fatalf("%d requests with the id %s arrived at the model servers, want 1", len(all), id)
+	}
+	return all[0]
+}
+
+// span waits for the span of the exchange with this id.
+func (e *edge) span(t *testing.T, id string) testkit.Span {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s, err := e.sink.WaitSpan(ctx, func(s testkit.Span) bool {
+		_, has := testkit.Attr(s.GetAttributes(), "inferspan.outcome")
+		return has && testkit.HasAttrs(s.GetAttributes(), map[string]any{"inferspan.request.id": id})
+	})
+	if err != nil {
+		t.Fatalf("the span of %s: %v", id, err)
+	}
+	return s
+}
+
+// record waits for the record of the exchange with this id and wants it to be
+// the only one.
+func (e *edge) record(t *testing.T, id string) map[string]any {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var records []map[string]any
+	err := testkit.Poll(ctx, func(ctx context.Context) (err error) {
+		records, err = e.inferspan.Lookup(ctx, id)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("the record of %s: %v", id, err)
+	}
+	if len(records) != 1 {
+		t.Fatalf("%d records of %s, want 1", len(records), id)
+	}
+	return records[0]
+}
+
+// trap listens where nothing may connect. Its func returns how many did.
+func trap(t *testing.T) (addr string, connections func() int) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan int)
+	go func() {
+		n := 0
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				done <- n
+				return
+			}
+			n++
+			_ = conn.Close()
+		}
+	}()
+	return ln.Addr().String(), func() int { _ = ln.Close(); return <-done }
+}

@@ -1,0 +1,276 @@
+//go:build integration
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/inferspan/inferspan/internal/testkit"
+)
+
+// TestForms runs all that has to hold with the processor alive, on one Envoy
+// for each configuration.
+func TestForms(t *testing.T) {
+	all := recordings(t)
+	for _, form := range forms {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			e := startEdge(t, form)
+			t.Run("recordings", func(t *testing.T) { e.replay(t, all) })
+			t.Run("client hangs up", e.clientHangsUp)
+			t.Run("trailers", e.trailers)
+			t.Run("two set-cookie", e.cookies)
+			t.Run("5 MB request", e.largeRequest)
+			t.Run("other paths", e.otherPaths)
+			if routed(form) {
+				t.Run("rewrite", e.rewrite)
+				t.Run("empty pool", e.emptyPool)
+			}
+			t.Run("exactly once", e.exactlyOnce)
+		})
+	}
+}
+
+func (e *edge) clientHangsUp(t *testing.T) {
+	never := make(chan struct{})
+	defer close(never)
+	s, call := chatScript("hangs-up", never), chatCall()
+	call.HangUpAfter = len(s.Pieces[0].Data)
+	x := e.mustPlay(t, s, call)
+	if !x.HungUp {
+		t.Fatal("the client did not hang up")
+	}
+	if got := e.record(t, x.id)["outcome"]; got != "aborted" {
+		t.Errorf("outcome %v, want aborted", got)
+	}
+}
+
+// trailers come over HTTP/2 with the request, and with the response where the
+// configuration lets them through.
+func (e *edge) trailers(t *testing.T) {
+	s, call := chatScript("trailers", nil), chatCall()
+	s.Trailer = []testkit.Header{{Name: "x-checksum", Value: "7"}}
+	call.Chunked, call.Trailer = true, []testkit.Header{{Name: "x-signature", Value: "9"}}
+	x, err := e.playBy(t.Context(), e.client2, s, call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x.Status != http.StatusOK || x.Broken || !bytes.Equal(x.Body, s.Body()) {
+		t.Errorf("status %d, %d bytes, broken %t", x.Status, len(x.Body), x.Broken)
+	}
+	up := e.upstream(t, x.id)
+	if !bytes.Equal(up.Body, call.Body) {
+		t.Errorf("the model server got the body %q", up.Body)
+	}
+	if e.form == duplex {
+		if got := x.Trailer.Get("x-checksum"); got != "7" {
+			t.Errorf("trailer of the response: %q, want 7", got)
+		}
+		if got := up.Trailer.Get("x-signature"); got != "9" {
+			t.Errorf("trailer of the request: %q, want 9", got)
+		}
+	}
+	if got := e.record(t, x.id)["outcome"]; got != "ok" {
+		t.Errorf("outcome %v, want ok", got)
+	}
+}
+
+func (e *edge) cookies(t *testing.T) {
+	s := chatScript("cookies", nil)
+	s.Header = append(s.Header, testkit.Header{Name: "set-cookie", Value: "a=1; Path=/"}, testkit.Header{Name: "set-cookie", Value: "b=2"})
+	x := e.mustPlay(t, s, chatCall())
+	if diff := cmp.Diff([]string{"a=1; Path=/", "b=2"}, x.Header.Values("set-cookie")); diff != "" {
+		t.Errorf("cookies (-want +got):\n%s", diff)
+	}
+	e.record(t, x.id)
+}
+
+func (e *edge) largeRequest(t *testing.T) {
+	body := `{"model":"tiny","stream":true,"messages":[{"role":"user","content":"` + strings.Repeat("five megabytes ", 350_000) + `"}]}`
+	for _, chunked := range []bool{false, true} {
+		call := chatCall()
+		call.Body, call.Chunked = []byte(body), chunked
+		x := e.mustPlay(t, chatScript("large", nil), call)
+		if x.Status != http.StatusOK {
+			t.Fatalf("chunked %t: status %d: %s", chunked, x.Status, x.Body)
+		}
+		if up := e.upstream(t, x.id); !bytes.Equal(up.Body, call.Body) {
+			t.Errorf("chunked %t: the model server got %d other bytes, want the %d", chunked, len(up.Body), len(body))
+		}
+		if got := e.record(t, x.id)["request_model"]; got != "tiny" {
+			t.Errorf("chunked %t: request_model %v, want tiny", chunked, got)
+		}
+	}
+}
+
+// otherPaths pass without the processor.
+func (e *edge) otherPaths(t *testing.T) {
+	upload := bytes.Repeat([]byte("0123456789abcdef"), 50<<20/16)
+	for _, path := range []string{"/upload", "/v1/files"} {
+		s := testkit.Script{Name: "upload", Status: http.StatusCreated}
+		x := e.mustPlay(t, s, testkit.Call{Method: http.MethodPost, Path: path, Body: upload})
+		if x.Status != http.StatusCreated {
+			t.Fatalf("%s: status %d: %s", path, x.Status, x.Body)
+		}
+		if up := e.upstream(t, x.id); sha256.Sum256(up.Body) != sha256.Sum256(upload) {
+			t.Errorf("%s: the model server got %d other bytes, want the %d", path, len(up.Body), len(upload))
+		}
+		e.unmeasured(x.id)
+	}
+	for _, path := range []string{"/ws", "/v1/realtime"} {
+		conn, err := testkit.Upgrade(t.Context(), e.addr, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, message := range []string{"hello", strings.Repeat("x", 1<<16)} {
+			got := make([]byte, len(message))
+			if _, err := io.WriteString(conn, message); err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			if _, err := io.ReadFull(conn, got); err != nil || string(got) != message {
+				t.Errorf("%s: %d bytes came back other than sent: %v", path, len(got), err)
+			}
+		}
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func (e *edge) rewrite(t *testing.T) {
+	for _, chunked := range []bool{false, true} {
+		call := chatCall()
+		call.Body, call.Chunked = []byte(strings.Replace(tinyChat, `"tiny"`, `"renamed"`, 1)), chunked
+		x := e.mustPlay(t, chatScript("rewrite", nil), call)
+		if x.Status != http.StatusOK {
+			t.Fatalf("chunked %t: status %d: %s", chunked, x.Status, x.Body)
+		}
+		up := e.upstream(t, x.id)
+		if string(up.Body) != tinyChat {
+			t.Errorf("chunked %t: the model server got %s, want %s", chunked, up.Body, tinyChat)
+		}
+		if up.ContentLength >= 0 && up.ContentLength != int64(len(tinyChat)) {
+			t.Errorf("chunked %t: content-length %d, want %d", chunked, up.ContentLength, len(tinyChat))
+		}
+		if e.form == inline && !chunked && up.ContentLength < 0 {
+			t.Error("the content-length was lost")
+		}
+		if got := e.record(t, x.id)["request_model"]; got != "renamed" {
+			t.Errorf("chunked %t: request_model %v, want renamed", chunked, got)
+		}
+	}
+}
+
+func (e *edge) emptyPool(t *testing.T) {
+	call := chatCall()
+	call.Body = []byte(`{"model":"drained","messages":[]}`)
+	e.wantRejected(t, call, http.StatusServiceUnavailable)
+}
+
+// wantRejected wants an answer of ours, whole and as JSON, and no request at a
+// model server.
+func (e *edge) wantRejected(t *testing.T, call testkit.Call, status int) {
+	t.Helper()
+	x := e.mustPlay(t, testkit.Script{Name: "rejected", Status: http.StatusOK}, call)
+	if x.Status != status {
+		t.Errorf("status %d, want %d: %s", x.Status, status, x.Body)
+	}
+	if got := x.Header.Get("content-type"); got != "application/json" {
+		t.Errorf("content-type %q, want application/json", got)
+	}
+	if got := x.Header.Get("content-length"); got != fmt.Sprint(len(x.Body)) {
+		t.Errorf("content-length %q, want %d", got, len(x.Body))
+	}
+	if x.Header.Get("x-inferspan-reason") == "" {
+		t.Error("no x-inferspan-reason")
+	}
+	if status == http.StatusServiceUnavailable && x.Header.Get("retry-after") == "" {
+		t.Error("no retry-after")
+	}
+	var answer struct {
+		Error struct {
+			Message, Type string
+			Code          any
+		}
+	}
+	if err := json.Unmarshal(x.Body, &answer); err != nil || answer.Error.Message == "" || answer.Error.Type == "" {
+		t.Errorf("the answer is no OpenAI error: %v: %s", err, x.Body)
+	}
+	for _, v := range e.vllm {
+		if n := len(v.Received(func(r testkit.Received) bool { return r.Header.Get("x-request-id") == x.id })); n != 0 {
+			t.Errorf("the request reached a model server %d times", n)
+		}
+	}
+	if got := e.record(t, x.id)["outcome"]; got != "rejected" {
+		t.Errorf("outcome %v, want rejected", got)
+	}
+	e.span(t, x.id)
+}
+
+// exactlyOnce stops inferspan and wants one span and one count for every
+// exchange, and none for what passed unseen.
+func (e *edge) exactlyOnce(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := e.inferspan.Stop(ctx); err != nil {
+		t.Errorf("inferspan did not end well: %v\n%s", err, e.inferspan.Log())
+	}
+	spans := map[string]int{}
+	for _, s := range e.sink.Spans(func(testkit.Span) bool { return true }) {
+		if _, ok := testkit.Attr(s.GetAttributes(), "inferspan.outcome"); ok {
+			id, _ := testkit.Attr(s.GetAttributes(), "inferspan.request.id")
+			spans[fmt.Sprint(id)]++
+		}
+	}
+	want := map[string]int{}
+	e.mu.Lock()
+	for id := range e.scripts {
+		if !e.unseen[id] {
+			want[id] = 1
+		}
+	}
+	e.mu.Unlock()
+	if diff := cmp.Diff(want, spans); diff != "" {
+		t.Errorf("spans with an outcome by request id (-want +got):\n%s", diff)
+	}
+	exports := e.sink.Metrics("inferspan.requests")
+	if len(exports) == 0 {
+		t.Fatal("no metric inferspan.requests")
+	}
+	counted := 0.0
+	for _, p := range testkit.Points(exports[len(exports)-1]) {
+		counted += p.Value
+	}
+	if counted != float64(len(want)) {
+		t.Errorf("inferspan.requests counts %v exchanges, want %d", counted, len(want))
+	}
+}
+
+// TestModelThatNobodyServes needs a configuration without a pool that takes
+// every model.
+func TestModelThatNobodyServes(t *testing.T) {
+	for _, form := range []string{inline, duplex} {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			e := newEdge(t, form)
+			e.startInferspan(e.config("main"))
+			e.startEnvoy()
+			e.wantRejected(t, chatCall(), http.StatusNotFound)
+			call := chatCall()
+			call.Body = []byte(strings.Replace(tinyChat, `"tiny"`, `"renamed"`, 1))
+			if x := e.mustPlay(t, chatScript("served", nil), call); x.Status != http.StatusOK {
+				t.Errorf("a model that is served: status %d, want 200", x.Status)
+			}
+		})
+	}
+}

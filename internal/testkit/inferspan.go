@@ -1,0 +1,123 @@
+package testkit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// BuildInferspan builds the inferspan binary into dir and returns its path.
+// INFERSPAN_BINARY names one that is built already.
+func BuildInferspan(ctx context.Context, dir string) (string, error) {
+	if path := os.Getenv("INFERSPAN_BINARY"); path != "" {
+		return path, nil
+	}
+	root, err := ModuleRoot()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "inferspan")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/inferspan")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building inferspan: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// Inferspan is a running `inferspan serve`.
+type Inferspan struct {
+	*Process
+	// Listen and Admin are where it serves ext_proc and HTTP.
+	Listen, Admin string
+}
+
+// InferspanOptions tune a StartInferspan.
+type InferspanOptions struct {
+	Binary string
+	// Dir takes the configuration file.
+	Dir string
+	// Listen is where it serves ext_proc; empty: a free port.
+	Listen string
+	// Config is what the configuration holds beside listen and admin.
+	Config string
+	Env    []string
+}
+
+// StartInferspan starts `inferspan serve` and returns when it is ready.
+func StartInferspan(ctx context.Context, o InferspanOptions) (*Inferspan, error) {
+	i := &Inferspan{Listen: o.Listen}
+	var err error
+	if i.Listen == "" {
+		if i.Listen, err = FreeAddr(); err != nil {
+			return nil, err
+		}
+	}
+	if i.Admin, err = FreeAddr(); err != nil {
+		return nil, err
+	}
+	file := filepath.Join(o.Dir, "inferspan.yaml")
+	config := fmt.Sprintf("listen: %s\nadmin: %s\n%s", i.Listen, i.Admin, o.Config)
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return nil, fmt.Errorf("starting inferspan: %w", err)
+	}
+	if i.Process, err = StartProcess("inferspan", o.Binary, []string{"serve", "--config", file}, o.Env); err != nil {
+		return nil, err
+	}
+	ready := func(ctx context.Context) error {
+		select {
+		case <-i.Done():
+			return nil // not ready, but nothing to wait for
+		default:
+		}
+		_, err := get(ctx, "http://"+i.Admin+"/readyz")
+		return err
+	}
+	if err := Poll(ctx, ready); err != nil {
+		i.Kill()
+		return nil, fmt.Errorf("starting inferspan: %w\n%s", err, i.Log())
+	}
+	select {
+	case <-i.Done():
+		return nil, fmt.Errorf("inferspan ended at its start: %w\n%s", i.err, i.Log())
+	default:
+		return i, nil
+	}
+}
+
+// Lookup returns the records that the admin API has of an id, newest first.
+func (i *Inferspan) Lookup(ctx context.Context, id string) ([]map[string]any, error) {
+	page, err := get(ctx, "http://"+i.Admin+"/api/v1/requests/"+url.PathEscape(id))
+	if err != nil {
+		return nil, err
+	}
+	var records []map[string]any
+	for line := range bytes.Lines(page) {
+		var r map[string]any
+		if err := json.Unmarshal(line, &r); err != nil {
+			return nil, fmt.Errorf("reading the record of %s: %w in %.200s", id, err, line)
+		}
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+// FreeAddr returns an address of 127.0.0.1 that nothing listens on. The kernel
+// hands a port that was just free to nobody else for a while.
+func FreeAddr() (string, error) {
+	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("looking for a free port: %w", err)
+	}
+	addr := ln.Addr().String()
+	if err := ln.Close(); err != nil {
+		return "", fmt.Errorf("looking for a free port: %w", err)
+	}
+	return addr, nil
+}
