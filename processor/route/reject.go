@@ -35,7 +35,7 @@ func (r *Rejection) Body() []byte {
 	}
 	b, err := json.Marshal(body)
 	if err != nil {
-		// Strings and an integer always marshal.
+		//nolint:forbidigo // a violated invariant: strings and an integer always marshal
 		panic(fmt.Sprintf("route: marshal of a rejection: %v", err))
 	}
 	return b
