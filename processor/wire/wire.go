@@ -16,6 +16,20 @@ const (
 	ResponseTrailers
 )
 
+// phaseNames are the phases as telemetry shows them.
+var phaseNames = [...]string{
+	"none", "request_headers", "request_body", "request_trailers",
+	"response_headers", "response_body", "response_trailers",
+}
+
+// String names p as telemetry shows it; "none" for what is no phase.
+func (p Phase) String() string {
+	if int(p) >= len(phaseNames) {
+		p = 0
+	}
+	return phaseNames[p]
+}
+
 // BodyMode is how Envoy sends the body of one direction.
 type BodyMode uint8
 
@@ -32,7 +46,9 @@ const (
 // Header is one header entry; Value is what stood in raw_value, else in value.
 type Header struct{ Name, Value string }
 
-// Message is one message from Envoy. Body and the strings are the message's
+// Message is one message from Envoy. EndOfStream says that nothing follows in
+// its direction; trailers always say so. Phase is 0 where a message carries no
+// phase, and no reply is owed to it. Body and the strings are the message's
 // own: they stay valid until the next Recv.
 type Message struct {
 	Phase       Phase

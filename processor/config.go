@@ -1,0 +1,72 @@
+package processor
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/inferspan/inferspan/processor/meter"
+	"github.com/inferspan/inferspan/processor/wire"
+)
+
+// Config is what a Service works with. Telemetry and Router are needed; every
+// other field has a default.
+type Config struct {
+	Telemetry Telemetry
+	Router    Router
+	Journal   Journal      // nil: records are not kept
+	Logger    *slog.Logger // nil: nothing is logged
+
+	// AssumeRequest and AssumeResponse are the body modes of an Envoy that does
+	// not say them and is not in observability mode, as Envoys before
+	// protocol_config. ModeUnknown: BUFFERED requests, STREAMED responses.
+	AssumeRequest, AssumeResponse wire.BodyMode
+	// HoldLimit is the number of bytes of a FULL_DUPLEX_STREAMED request that
+	// are held back until its model is known; beyond it the client gets 413.
+	// 0: 16 MiB.
+	HoldLimit int
+	// IdleTimeout ends a stream on which nothing comes; 0: 30 min.
+	IdleTimeout time.Duration
+	// DeferredClose is Envoy's deferred_close_timeout: by so much later than the
+	// exchange's own end an unclean close comes in observe mode. 0: 1 s, as
+	// deploy/ sets it.
+	DeferredClose time.Duration
+	// PoolHeader sets x-inferspan-pool on the request and has Envoy choose its
+	// route again: for Envoys with one route per pool.
+	PoolHeader bool
+	// Meter tunes the measuring of each exchange.
+	Meter meter.Options
+	// Now is the clock; nil: time.Now. Its times need a monotonic reading where
+	// the wall clock may be set.
+	Now func() time.Time
+}
+
+const (
+	defaultHoldLimit     = 16 << 20
+	defaultIdleTimeout   = 30 * time.Minute
+	defaultDeferredClose = time.Second
+)
+
+func (c Config) withDefaults() Config {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.AssumeRequest == wire.ModeUnknown {
+		c.AssumeRequest = wire.ModeBuffered
+	}
+	if c.AssumeResponse == wire.ModeUnknown {
+		c.AssumeResponse = wire.ModeStreamed
+	}
+	if c.HoldLimit == 0 {
+		c.HoldLimit = defaultHoldLimit
+	}
+	if c.IdleTimeout == 0 {
+		c.IdleTimeout = defaultIdleTimeout
+	}
+	if c.DeferredClose == 0 {
+		c.DeferredClose = defaultDeferredClose
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}

@@ -1,0 +1,152 @@
+package processor
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/inferspan/inferspan/processor/meter"
+	"github.com/inferspan/inferspan/processor/route"
+	"github.com/inferspan/inferspan/processor/wire"
+)
+
+// The keys of the dynamic metadata in our namespace, kept few: other filters
+// get them with every message.
+const (
+	metadataTrace    = "trace_id"
+	metadataModel    = "model"
+	metadataPool     = "pool"
+	metadataEndpoint = "endpoint"
+	metadataReason   = "reason"
+)
+
+func contentLength(n int) wire.Header {
+	return wire.Header{Name: "content-length", Value: strconv.Itoa(n)}
+}
+
+// decide decides where the request goes by what was read of it, and puts the
+// headers and metadata that say so into the reply. It returns the name that the
+// model is to have, "" where the body keeps its own.
+func (x *exchange) decide() (model string) {
+	r := &x.request
+	x.strip()
+	x.readSoFar()
+	x.identify()
+	if r.decided {
+		return ""
+	}
+	r.decided = true
+	var d route.Decision
+	begun := x.s.cfg.Now()
+	if !x.guard("route", func() {
+		d = x.s.cfg.Router.Decide(route.Request{
+			Path: r.head.path, Model: r.asked.Model, HasModel: r.asked.HasModel,
+			JSON: r.object, HasBody: r.hasBody,
+			Subset: r.subset, HasSubset: r.hasSubset,
+		})
+	}) {
+		return ""
+	}
+	took := x.s.cfg.Now().Sub(begun)
+	x.route = meter.Route{
+		Pool: d.Pool, Endpoint: d.Endpoint, Policy: d.Policy, Reason: d.Reason,
+		Candidates: d.Candidates, Start: x.at(begun), Duration: took,
+	}
+	x.labels.Pool = d.Pool
+	x.measure(func(m *meter.Meter) { m.Routed(x.route) })
+	x.show()
+	if d.Reject != nil {
+		x.reject(d.Reject)
+		return ""
+	}
+	x.direct(&d)
+	return d.Model
+}
+
+// direct puts a decision into the reply.
+func (x *exchange) direct(d *route.Decision) {
+	if !x.finished && x.guard("route", func() { x.s.cfg.Router.Begin(d.Endpoint) }) {
+		x.endpoint = d.Endpoint
+	}
+	x.reply.Endpoint = d.Endpoint
+	x.reply.Set = append(x.reply.Set, wire.Header{Name: destinationHeader, Value: d.Endpoint})
+	if x.s.cfg.PoolHeader {
+		x.reply.Set = append(x.reply.Set, wire.Header{Name: poolHeader, Value: d.Pool})
+		x.reply.ClearRoute = true
+	}
+	x.reply.Metadata = x.metadata()
+	x.reply.Metadata[metadataEndpoint] = d.Endpoint
+}
+
+// metadata is what other filters and the access log get of the exchange.
+func (x *exchange) metadata() map[string]string {
+	m := map[string]string{metadataPool: x.route.Pool}
+	if x.request.asked.HasModel {
+		m[metadataModel] = x.request.asked.Model
+	}
+	if traced(&x.start.Trace) {
+		m[metadataTrace] = traceID(&x.start.Trace)
+	}
+	return m
+}
+
+// reject makes the reply our own answer.
+func (x *exchange) reject(r *route.Rejection) {
+	x.request.rejected = true
+	x.response.status = r.Status
+	x.reply.Metadata = x.metadata()
+	x.reply.Metadata[metadataReason] = r.Reason
+	x.reply.Immediate = &wire.Immediate{
+		Status: r.Status,
+		Headers: []wire.Header{
+			{Name: "content-type", Value: "application/json"},
+			{Name: reasonHeader, Value: r.Reason},
+		},
+		Body:    r.Body(),
+		Details: ownDetails + r.Reason,
+	}
+}
+
+// tooLarge rejects a request whose model did not come within the limit.
+func (x *exchange) tooLarge() {
+	x.request.decided = true
+	x.identify()
+	const reason = "too_large"
+	x.route.Reason = reason
+	x.measure(func(m *meter.Meter) { m.Routed(x.route) })
+	x.reject(&route.Rejection{
+		Status: http.StatusRequestEntityTooLarge,
+		Reason: reason,
+		Message: "No top-level `model` stands in the first " + strconv.Itoa(x.s.cfg.HoldLimit) +
+			" bytes of the request. Put `model` first.",
+		Type:  "RequestEntityTooLargeError",
+		Param: "model",
+	})
+}
+
+// sendDecision decides and sends the reply to p.
+func (x *exchange) sendDecision(p wire.Phase) error {
+	x.decide()
+	return x.sendDecided(p)
+}
+
+// sendDecided sends the reply that decide prepared, as the reply to p.
+func (x *exchange) sendDecided(p wire.Phase) error {
+	rejected := x.request.rejected
+	if !rejected {
+		handOn(&x.reply, &x.start.Trace, x.request.head.tracestate != "")
+	}
+	if err := x.send(p); err != nil {
+		return err
+	}
+	x.request.handedOn = true
+	if x.request.ended {
+		x.ask()
+	}
+	if rejected {
+		x.ask()
+		at, status := x.at(x.last), x.response.status
+		x.measure(func(m *meter.Meter) { m.Headers(at, status, "application/json", "") })
+		x.finish(meter.CauseRejected, x.last)
+	}
+	return nil
+}

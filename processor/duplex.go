@@ -1,0 +1,138 @@
+package processor
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/inferspan/inferspan/processor/dialect"
+	"github.com/inferspan/inferspan/processor/wire"
+)
+
+// maxPiece is the number of body bytes in one FULL_DUPLEX_STREAMED reply: below
+// the 64 KiB from which Envoy may refuse a message.
+const maxPiece = 62_000
+
+// duplexRequest takes one frame of a FULL_DUPLEX_STREAMED request: held back
+// until the request's model is known, echoed from then on.
+func (x *exchange) duplexRequest(m *wire.Message) error {
+	r := &x.request
+	if r.ended {
+		// Some Envoys send the end twice. All was echoed, nothing is owed.
+		x.count(countAfterEnd)
+		return nil
+	}
+	r.ended = m.EndOfStream
+	if !r.holding {
+		return x.relay(m.Body, m.EndOfStream)
+	}
+	x.scan(m.Body)
+	r.held = append(r.held, m.Body...)
+	switch {
+	case m.EndOfStream:
+		x.endScan()
+	case r.scanner != nil && !r.scanner.ModelKnown() && !r.scanner.Finished():
+		if len(r.held) <= x.s.cfg.HoldLimit {
+			return nil
+		}
+		x.tooLarge()
+		return x.sendDecided(wire.RequestHeaders)
+	}
+	x.decideHeld()
+	return x.release(m.EndOfStream)
+}
+
+// decideHeld decides by the held part of the body, and begins to rewrite it
+// where the model has another name at its servers.
+func (x *exchange) decideHeld() {
+	r := &x.request
+	model := x.decide()
+	if model == "" {
+		return
+	}
+	var w *dialect.Rewriter
+	var out []byte
+	if !x.guard("rewrite", func() {
+		w = dialect.NewRewriter(r.dialect, model)
+		out = w.Write(nil, r.held)
+	}) {
+		return // nothing went out yet: the body passes as it came
+	}
+	r.rewriter, r.held = w, out
+	if r.scanner != nil {
+		// One scan is enough from here on.
+		r.scanner = w.Scanner()
+	}
+}
+
+// release sends the reply to the headers and what was held of the body. A body
+// that trailers follow ends without end.
+func (x *exchange) release(end bool) error {
+	r := &x.request
+	r.holding = false
+	if err := x.sendDecided(wire.RequestHeaders); err != nil || r.rejected {
+		return err
+	}
+	held := r.held
+	r.held = nil
+	if r.ended && r.rewriter != nil {
+		return x.flush(held, end)
+	}
+	return x.echo(wire.RequestBody, held, end)
+}
+
+// relay echoes one frame after the decision.
+func (x *exchange) relay(body []byte, end bool) error {
+	r := &x.request
+	if r.rewriter == nil {
+		if err := x.echo(wire.RequestBody, body, end); err != nil {
+			return err
+		}
+		x.scan(body)
+		if end {
+			x.endScan()
+			x.ask()
+		}
+		return nil
+	}
+	if !x.guard("rewrite", func() { r.out = r.rewriter.Write(r.out[:0], body) }) {
+		// What of the body it has in hand can't be told.
+		return fmt.Errorf("rewrite a request: panic after %d bytes went out", len(r.out))
+	}
+	if end {
+		return x.flush(r.out, true)
+	}
+	return x.echo(wire.RequestBody, r.out, false)
+}
+
+// flush sends out, and after it what the rewriter still holds of a body that is
+// over.
+func (x *exchange) flush(out []byte, end bool) error {
+	r := &x.request
+	x.readSoFar()
+	if !x.guard("rewrite", func() { out = r.rewriter.Close(out) }) {
+		return errors.New("rewrite a request: panic at its end")
+	}
+	r.scanner, r.rewriter, r.out = nil, nil, nil
+	if err := x.echo(wire.RequestBody, out, end); err != nil {
+		return err
+	}
+	x.ask()
+	return nil
+}
+
+// echo sends body back in pieces, with the end on the last only. Nothing is
+// sent for an empty frame that is not the end.
+func (x *exchange) echo(p wire.Phase, body []byte, end bool) error {
+	for len(body) > maxPiece {
+		x.reply.Streamed, x.reply.Body = true, body[:maxPiece]
+		if err := x.send(p); err != nil {
+			return err
+		}
+		body = body[maxPiece:]
+	}
+	if len(body) == 0 && !end {
+		return nil
+	}
+	x.reply.Streamed, x.reply.Body, x.reply.EndOfStream = true, body, end
+	return x.send(p)
+}

@@ -1,0 +1,99 @@
+package processor
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/inferspan/inferspan/processor/dialect"
+	"github.com/inferspan/inferspan/processor/wire"
+)
+
+// Headers of ours and of the endpoint picker protocol. Clients may send none of
+// them.
+const (
+	destinationHeader = "x-gateway-destination-endpoint"
+	ownPrefix         = "x-inferspan-"
+	poolHeader        = ownPrefix + "pool"
+	reasonHeader      = ownPrefix + "reason"
+)
+
+// control tells that name steers routing or telemetry: the destination, its
+// subset and served variants, and all that is ours.
+func control(name string) bool {
+	return hasPrefixFold(name, destinationHeader) || hasPrefixFold(name, ownPrefix)
+}
+
+func hasPrefixFold(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+}
+
+// requestHead is what we keep of a request's headers.
+type requestHead struct {
+	method, path, requestID string
+	traceparent, tracestate string
+	control                 []string // names of control headers, each once
+}
+
+// readRequestHead copies what it keeps: a message's strings end with it.
+func readRequestHead(hs []wire.Header) requestHead {
+	var h requestHead
+	for _, e := range hs {
+		switch name := strings.ToLower(e.Name); name {
+		case ":method":
+			h.method = strings.Clone(e.Value)
+		case ":path":
+			path, _, _ := strings.Cut(e.Value, "?")
+			h.path = strings.Clone(path)
+		case "x-request-id":
+			h.requestID = strings.Clone(e.Value)
+		case traceparentHeader:
+			h.traceparent = strings.Clone(e.Value)
+		case tracestateHeader:
+			// Several are one list, in order.
+			if h.tracestate != "" {
+				h.tracestate += ","
+			}
+			h.tracestate += e.Value
+		default:
+			if control(name) && !slices.Contains(h.control, name) {
+				h.control = append(h.control, strings.Clone(name))
+			}
+		}
+	}
+	return h
+}
+
+// responseHead is what the meter needs of a response's headers.
+type responseHead struct {
+	status                       int // 0: none that could be read
+	contentType, contentEncoding string
+}
+
+func readResponseHead(hs []wire.Header) responseHead {
+	var h responseHead
+	for _, e := range hs {
+		switch strings.ToLower(e.Name) {
+		case ":status":
+			// What is no number leaves 0, which stands for no status.
+			h.status, _ = strconv.Atoi(e.Value)
+		case "content-type":
+			h.contentType = strings.Clone(e.Value)
+		case "content-encoding":
+			h.contentEncoding = strings.Clone(e.Value)
+		}
+	}
+	return h
+}
+
+// eventStream tells whether contentType is that of server-sent events.
+func eventStream(contentType string) bool {
+	t, _, _ := strings.Cut(contentType, ";")
+	return strings.EqualFold(strings.TrimSpace(t), "text/event-stream")
+}
+
+// unasked is what a request of dialect d asks for that has no body, or one that
+// could not be read.
+func unasked(d dialect.Dialect) dialect.Request {
+	return dialect.Request{Dialect: d, N: -1, MaxTokens: -1}
+}

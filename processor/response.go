@@ -1,0 +1,126 @@
+package processor
+
+import (
+	"strings"
+
+	"github.com/inferspan/inferspan/processor/meter"
+	"github.com/inferspan/inferspan/processor/wire"
+)
+
+// responseSide is what is known of the response.
+type responseSide struct {
+	seen   bool // its headers came
+	ended  bool // nothing of it is to come
+	status int
+	stream bool
+}
+
+func (x *exchange) onResponseHeaders(m *wire.Message) error {
+	if x.response.seen || x.response.ended {
+		x.count(countSpurious)
+		return x.pass(m.Phase)
+	}
+	x.response.seen = true
+	h := readResponseHead(m.Headers)
+	x.response.status, x.response.stream = h.status, eventStream(h.contentType)
+	x.labels.Status = h.status
+	x.response.ended = m.EndOfStream
+	if !x.observe {
+		if !x.foreign || x.meter != nil {
+			x.identify()
+			if traced(&x.start.Trace) {
+				x.reply.Set = append(x.reply.Set, wire.Header{Name: traceIDHeader, Value: traceID(&x.start.Trace)})
+			}
+		}
+		if err := x.send(m.Phase); err != nil {
+			return err
+		}
+	} else if strings.HasPrefix(m.Attributes.CodeDetails, ownDetails) {
+		// Another filter of ours answered, and made the record.
+		x.foreign, x.request.handedOn = true, true
+	}
+	if x.foreign {
+		x.hide()
+	} else {
+		x.ask()
+		x.served(m)
+		at := x.at(x.last)
+		x.measure(func(r *meter.Meter) {
+			r.Headers(at, h.status, h.contentType, h.contentEncoding)
+			r.Routed(x.route)
+		})
+		x.show()
+	}
+	x.endResponse()
+	return nil
+}
+
+// served notes who answered, as Envoy tells it.
+func (x *exchange) served(m *wire.Message) {
+	x.route.Served = strings.Clone(m.Attributes.UpstreamAddress)
+	if x.route.Served == "" {
+		x.route.Served = strings.Clone(m.ServedEndpoint)
+	}
+	x.route.Attempts = m.Attributes.Attempts
+}
+
+// onResponseBody answers first: no frame waits for its own measuring.
+func (x *exchange) onResponseBody(m *wire.Message) error {
+	duplex := x.responseMode == wire.ModeFullDuplex && !x.observe
+	if x.response.ended {
+		x.count(countAfterEnd)
+		if duplex {
+			return nil
+		}
+		return x.pass(m.Phase)
+	}
+	x.response.ended = m.EndOfStream
+	var err error
+	if duplex {
+		err = x.echo(m.Phase, m.Body, m.EndOfStream)
+	} else {
+		err = x.pass(m.Phase)
+	}
+	if err != nil {
+		return err
+	}
+	if len(m.Body) > 0 && !x.foreign {
+		x.observeFrame(m.Body)
+	}
+	x.endResponse()
+	return nil
+}
+
+// observeFrame measures one frame of the response.
+func (x *exchange) observeFrame(frame []byte) {
+	at := x.at(x.last)
+	var reached meter.Milestone
+	x.measure(func(r *meter.Meter) { reached = r.Observe(at, frame) })
+	if reached == 0 {
+		return
+	}
+	x.guard("telemetry", func() { x.s.cfg.Telemetry.First(reached, at, x.labels) })
+	if reached&meter.ReachedDone != 0 {
+		x.hide()
+	}
+}
+
+func (x *exchange) onResponseTrailers(m *wire.Message) error {
+	if x.response.ended {
+		x.count(countAfterEnd)
+		return x.pass(m.Phase)
+	}
+	x.response.ended = true
+	if err := x.pass(m.Phase); err != nil {
+		return err
+	}
+	x.endResponse()
+	return nil
+}
+
+// endResponse finishes the exchange if the response is over.
+func (x *exchange) endResponse() {
+	if x.response.ended {
+		x.finish(meter.CauseEnd, x.last)
+	}
+}

@@ -1,0 +1,99 @@
+package processor
+
+import (
+	"context"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/inferspan/inferspan/processor/meter"
+	"github.com/inferspan/inferspan/processor/wire"
+)
+
+// Service is the ext_proc service. It is safe for concurrent use.
+type Service struct {
+	cfg     Config
+	origins *origins
+	live    liveTable
+
+	mu      sync.Mutex
+	streams int           // under way
+	none    chan struct{} // closed and replaced when streams falls to 0; nil: nobody waits
+
+	drainOnce sync.Once
+	draining  chan struct{} // closed: streams end where Envoy can go on without us
+}
+
+// New returns a Service that works with c.
+func New(c Config) *Service {
+	return &Service{
+		cfg:      c.withDefaults(),
+		origins:  newOrigins(),
+		draining: make(chan struct{}),
+	}
+}
+
+// Register makes g serve Envoy's calls with s.
+func (s *Service) Register(g grpc.ServiceRegistrar) {
+	g.RegisterService(&grpc.ServiceDesc{
+		ServiceName: wire.ServiceName,
+		HandlerType: (*any)(nil),
+		Streams: []grpc.StreamDesc{{
+			StreamName:    wire.MethodName,
+			Handler:       func(_ any, ss grpc.ServerStream) error { return s.process(ss) },
+			ServerStreams: true,
+			ClientStreams: true,
+		}},
+	}, s)
+}
+
+// Live returns the exchanges under way. One leaves at its end mark or its
+// close, whichever is first.
+func (s *Service) Live() []meter.Live { return s.live.snapshot() }
+
+// Drain waits until no stream is left. When ctx ends it ends those that Envoy
+// can go on without, between two messages, so that their traffic passes
+// unwatched; streams in FULL_DUPLEX_STREAMED, whose bytes go through us, it
+// waits for. Keeping new streams away is the caller's: GracefulStop beside it.
+func (s *Service) Drain(ctx context.Context) {
+	select {
+	case <-s.empty():
+		return
+	case <-ctx.Done():
+	}
+	s.drainOnce.Do(func() { close(s.draining) })
+	<-s.empty()
+}
+
+// empty returns a channel that is closed once no stream is under way.
+func (s *Service) empty() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.none == nil {
+		s.none = make(chan struct{})
+		if s.streams == 0 {
+			close(s.none)
+		}
+	}
+	none := s.none
+	if s.streams == 0 {
+		s.none = nil
+	}
+	return none
+}
+
+func (s *Service) enter() {
+	s.mu.Lock()
+	s.streams++
+	s.mu.Unlock()
+}
+
+func (s *Service) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams--
+	if s.streams == 0 && s.none != nil {
+		close(s.none)
+		s.none = nil
+	}
+}

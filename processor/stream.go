@@ -1,0 +1,232 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/inferspan/inferspan/processor/meter"
+	"github.com/inferspan/inferspan/processor/wire"
+)
+
+// The events that a Service counts.
+const (
+	countPanic    = "panic"
+	countSpurious = "spurious_message" // out of order, or of no phase
+	countAfterEnd = "message_after_end"
+	countLost     = "stream_lost" // it broke off by a fault of the transport or of ours
+	countIdle     = "stream_idle"
+	countDrained  = "stream_drained"
+)
+
+// loop is one ext_proc stream. A goroutine of its own receives and answers,
+// because only the handler's return ends a receive under way: the handler
+// waits, and returns when the stream is to end while nothing is being worked on.
+type loop struct {
+	s      *Service
+	stream *wire.Stream
+	header func() error // sends the response headers of gRPC
+	x      *exchange
+	m      wire.Message
+
+	// state is where the receiving goroutine is. Only in loopReceiving may the
+	// handler end the stream.
+	state atomic.Int32
+	// stop asks the receiving goroutine to end at the next boundary.
+	stop atomic.Bool
+	// bound says that Envoy's bytes go through us: the stream can't end yet.
+	bound atomic.Bool
+	// received counts messages, so that the handler sees whether any came.
+	received atomic.Uint64
+	done     chan error // has room for the one result
+}
+
+const (
+	loopWorking int32 = iota
+	loopReceiving
+	loopEnded // the handler has ended the stream, or is asked to
+)
+
+// process serves one stream. Its error is what Envoy gets: nil lets the traffic
+// go on without us.
+func (s *Service) process(ss grpc.ServerStream) error {
+	ctx := ss.Context()
+	l := &loop{
+		s:      s,
+		stream: wire.NewStream(ss),
+		header: func() error { return ss.SendHeader(metadata.MD{}) },
+		done:   make(chan error, 1),
+	}
+	l.x = newExchange(s, l.stream, callerOf(ctx))
+	s.enter()
+	go l.run()
+	return l.wait()
+}
+
+// caller is what the gRPC stream tells of the Envoy that opened it.
+type caller struct {
+	peer, traceparent, tracestate string
+}
+
+func callerOf(ctx context.Context) caller {
+	var c caller
+	if p, ok := peer.FromContext(ctx); ok {
+		c.peer = peerKey(p.Addr)
+	}
+	if v := metadata.ValueFromIncomingContext(ctx, traceparentHeader); len(v) > 0 {
+		c.traceparent = v[0]
+	}
+	if v := metadata.ValueFromIncomingContext(ctx, tracestateHeader); len(v) > 0 {
+		c.tracestate = v[0]
+	}
+	return c
+}
+
+// wait returns when the stream is over, or when it is to end: on drain where
+// Envoy can go on without us, and after IdleTimeout without a message in any
+// case.
+func (l *loop) wait() error {
+	idle := time.NewTimer(l.s.cfg.IdleTimeout)
+	defer idle.Stop()
+	draining := l.s.draining
+	var seen uint64
+	for {
+		select {
+		case err := <-l.done:
+			return err
+		case <-draining:
+			draining = nil
+			l.stop.Store(true)
+			if !l.bound.Load() && l.state.CompareAndSwap(loopReceiving, loopEnded) {
+				l.s.cfg.Telemetry.Count(countDrained)
+				return nil
+			}
+		case <-idle.C:
+			n := l.received.Load()
+			if n == seen && l.state.CompareAndSwap(loopReceiving, loopEnded) {
+				l.s.cfg.Telemetry.Count(countIdle)
+				return nil
+			}
+			seen = n
+			idle.Reset(l.s.cfg.IdleTimeout)
+		}
+	}
+}
+
+func (l *loop) run() {
+	defer l.s.leave()
+	l.done <- l.serve()
+}
+
+// serve receives and answers until the stream is over.
+func (l *loop) serve() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.s.panicked("loop", p)
+			err = l.lost()
+		}
+	}()
+	for {
+		if !l.beginReceive() {
+			l.s.cfg.Telemetry.Count(countDrained)
+			return l.lost()
+		}
+		err := l.stream.Recv(&l.m)
+		now := l.s.cfg.Now()
+		if !l.state.CompareAndSwap(loopReceiving, loopWorking) {
+			// The handler has returned: nothing can be sent any more.
+			l.x.finish(meter.CauseLost, now)
+			return nil
+		}
+		if err != nil {
+			return l.closed(err, now)
+		}
+		l.received.Add(1)
+		over, err := l.handle(now)
+		if err != nil {
+			return l.closed(err, now)
+		}
+		if over {
+			return nil
+		}
+		l.bound.Store(l.x.bound())
+	}
+}
+
+// beginReceive tells whether to receive on. It says so to the handler first and
+// asks for stop then; the handler does it the other way round, so that one of
+// the two sees the other.
+func (l *loop) beginReceive() bool {
+	l.state.Store(loopReceiving)
+	if l.stop.Load() && !l.bound.Load() {
+		return !l.state.CompareAndSwap(loopReceiving, loopWorking)
+	}
+	return true
+}
+
+// handle answers one message and measures what it took us.
+func (l *loop) handle(now time.Time) (over bool, err error) {
+	if l.m.Observe && !l.x.begun {
+		// Until our headers are there, Envoy may replay what it sent to another
+		// replica, which would falsify every time.
+		if err := l.header(); err != nil {
+			return false, fmt.Errorf("send the headers of an observed stream: %w", err)
+		}
+	}
+	over, err = l.x.handle(&l.m, now)
+	answered := l.x.answered
+	if answered.IsZero() {
+		answered = l.s.cfg.Now()
+	}
+	l.s.cfg.Telemetry.Overhead(l.m.Phase.String(), answered.Sub(now))
+	return over, err
+}
+
+// closed ends the exchange of a stream that failed with err, which Envoy's own
+// way of closing is too.
+func (l *loop) closed(err error, now time.Time) error {
+	if peerGone(err) {
+		l.x.closed(now)
+		return nil
+	}
+	l.s.cfg.Telemetry.Count(countLost)
+	l.s.cfg.Logger.Warn("stream lost", "error", err)
+	return l.lost()
+}
+
+// peerGone tells that Envoy closed the stream or went away, as which of the two
+// it shows is chance.
+func peerGone(err error) bool {
+	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
+		return true
+	}
+	c := status.Code(err)
+	return c == codes.Canceled || c == codes.Unavailable
+}
+
+// lost ends the exchange of a stream that ends while its traffic goes on. Where
+// bytes go through us they would be missing, and Envoy must know.
+func (l *loop) lost() error {
+	bound := l.x.bound()
+	l.x.finish(meter.CauseLost, l.s.cfg.Now())
+	if bound {
+		return status.Error(codes.Internal, "the stream broke off before its body was complete")
+	}
+	return nil
+}
+
+// panicked tells of a panic that was caught in what.
+func (s *Service) panicked(what string, p any) {
+	s.cfg.Telemetry.Count(countPanic)
+	s.cfg.Logger.Error("panic caught", "in", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+}

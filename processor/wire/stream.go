@@ -1,0 +1,52 @@
+package wire
+
+import (
+	"fmt"
+
+	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+)
+
+// The names under which Envoy calls the service.
+const (
+	ServiceName = "envoy.service.ext_proc.v3.ExternalProcessor"
+	MethodName  = "Process"
+)
+
+// Transport is what carries the protocol's messages: a gRPC server stream is one.
+type Transport interface {
+	RecvMsg(m any) error
+	SendMsg(m any) error
+}
+
+// Stream is one ext_proc stream. One goroutine may receive while another
+// sends; neither method may be called by two at once.
+type Stream struct {
+	t  Transport
+	in extproc.ProcessingRequest
+}
+
+// NewStream returns the Stream that t carries.
+func NewStream(t Transport) *Stream { return &Stream{t: t} }
+
+// Recv waits for the next message and puts it into m, whose slices it reuses.
+// Its error is the transport's, which tells no more than that nothing more
+// will come.
+func (s *Stream) Recv(m *Message) error {
+	if err := s.t.RecvMsg(&s.in); err != nil {
+		return err
+	}
+	decode(&s.in, m)
+	return nil
+}
+
+// Send sends r, of which it keeps nothing.
+func (s *Stream) Send(r *Reply) error {
+	out, err := encode(r)
+	if err != nil {
+		return err
+	}
+	if err := s.t.SendMsg(out); err != nil {
+		return fmt.Errorf("send the reply to %s: %w", r.Phase, err)
+	}
+	return nil
+}
