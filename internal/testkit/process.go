@@ -32,6 +32,8 @@ func StartProcess(name, bin string, args, env []string) (*Process, error) {
 	p.cmd = exec.CommandContext(context.Background(), bin, args...)
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	// A Ctrl-C is for this process, which then ends its children in order.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
