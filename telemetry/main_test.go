@@ -126,8 +126,8 @@ func richRecord() *meter.Record {
 			Pool: "default", Endpoint: "10.0.0.1:8000", Served: "10.0.0.2:8001", Policy: "least-load", Reason: "least_load",
 			Candidates: []string{"10.0.0.1:8000", "10.0.0.2:8001"}, Attempts: 2, Start: ms, Duration: ms,
 		},
-		ITL: meter.Gaps{Exact: gaps(5, 3, 40*ms), Assumed: gaps(6, 1, 15*ms)},
-		Gap: meter.Gaps{Exact: gaps(8, 2, 45*ms)},
+		ITL:  meter.Gaps{Exact: gaps(5, 3, 40*ms), Assumed: gaps(6, 1, 15*ms)},
+		Gap:  meter.Gaps{Exact: gaps(8, 2, 45*ms)},
 		TPOT: []meter.TPOTSample{{Value: 20 * ms}, {Value: 30 * ms, Assumed: true}},
 		Marks: []meter.Mark{
 			{At: 50 * ms, Kind: meter.MarkFirstByte},

@@ -121,8 +121,8 @@ func (q *queue) isClosed() bool {
 // Sizes of one item in OTLP, with its attributes, measured on exported spans.
 const (
 	wireSpan  = 1400
-	wireEvent = 150
-	wireSlot  = 6 // one slot of the timeline: a gap and its tokens
+	wireEvent = 160
+	wireSlot  = 12 // one slot of the timeline: a gap and its tokens
 )
 
 // newEntry estimates what r takes.
