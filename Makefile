@@ -13,6 +13,8 @@ TOOLS ?= $(CURDIR)/.tools
 export TOOLS
 export INFERSPAN_TOOLS := $(TOOLS)
 export INFERSPAN_ENVOY := $(TOOLS)/envoy/bin/envoy
+# The program that integration and e2e run: what `make build` builds.
+export INFERSPAN_BINARY := $(CURDIR)/bin/inferspan
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION)
@@ -38,7 +40,7 @@ build: ## Build bin/inferspan
 demo: tool-envoy build ## Show it at work: Envoy, three stand-in servers, clients; DEMO_SECONDS long
 	@echo "build: bin/demo"
 	@go build -trimpath -o bin/demo ./internal/demo
-	@exec bin/demo --envoy $(INFERSPAN_ENVOY) --inferspan bin/inferspan --seconds $(DEMO_SECONDS)
+	@exec bin/demo --envoy $(INFERSPAN_ENVOY) --inferspan $(INFERSPAN_BINARY) --seconds $(DEMO_SECONDS)
 
 .PHONY: dashboards
 dashboards: ## Write the dashboards' JSON anew
