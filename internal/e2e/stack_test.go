@@ -1,0 +1,259 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/inferspan/inferspan/internal/testkit"
+)
+
+// patience bounds every wait for something that should happen soon.
+const patience = 60 * time.Second
+
+// The two ways in which metrics reach Prometheus, by the job that they come
+// under.
+const (
+	overOTLP = "inferspan"
+	scraped  = "inferspan-metrics"
+)
+
+// stack is everything, running.
+type stack struct {
+	root       string // of the module
+	begun      time.Time
+	sink       *testkit.Sink // where the collector sends traces
+	prometheus *testkit.Prometheus
+	config     string // Prometheus's, as it runs
+	collector  *testkit.Collector
+	inferspan  *testkit.Inferspan
+	client     *testkit.Client
+
+	mu      sync.Mutex
+	scripts map[string]testkit.Script // by request id
+	serial  int
+}
+
+// start starts everything, each part with its delivered configuration.
+func start(t *testing.T) *stack {
+	t.Helper()
+	root, err := testkit.ModuleRoot()
+	must(t, err)
+	s := &stack{root: root, begun: time.Now(), scripts: map[string]testkit.Script{}}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+
+	s.sink, err = testkit.NewSink()
+	must(t, err)
+	t.Cleanup(s.sink.Close)
+
+	prometheus, err := testkit.FreeAddr()
+	must(t, err)
+	s.collector, err = testkit.StartCollector(ctx, testkit.CollectorOptions{
+		Config: filepath.Join(root, "deploy/collector/collector.yaml"), Dir: t.TempDir(),
+		Traces: s.sink.Addr(), Metrics: testkit.PrometheusOTLP(prometheus),
+	})
+	must(t, err)
+	cleanup(t, "the collector", s.collector.Process)
+
+	var vllm [2]string
+	for i := range vllm {
+		v, err := testkit.NewVLLM(testkit.VLLMOptions{Choose: s.choose, FreshIDs: true})
+		must(t, err)
+		t.Cleanup(func() { _ = v.Close() })
+		vllm[i] = v.Addr()
+	}
+	binary, err := testkit.BuildInferspan(t.Context(), t.TempDir())
+	must(t, err)
+	s.inferspan, err = testkit.StartInferspan(ctx, testkit.InferspanOptions{
+		Binary: binary, Dir: t.TempDir(),
+		Config: fmt.Sprintf("pools:\n- {name: default, endpoints: [%q, %q]}\n", vllm[0], vllm[1]),
+		Env: []string{
+			"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + s.collector.Addr,
+			"OTEL_BSP_SCHEDULE_DELAY=100",
+			"OTEL_METRIC_EXPORT_INTERVAL=1000",
+		},
+	})
+	must(t, err)
+	cleanup(t, "inferspan", s.inferspan.Process)
+
+	s.config = s.render(t, "deploy/prometheus/prometheus.yml", map[string]string{
+		"127.0.0.1:9464":       s.inferspan.Admin,
+		"scrape_interval: 15s": "scrape_interval: 1s",
+		"scrape_timeout: 10s":  "scrape_timeout: 1s",
+	})
+	s.prometheus, err = testkit.StartPrometheus(ctx, prometheus, s.config, t.TempDir())
+	must(t, err)
+	cleanup(t, "Prometheus", s.prometheus.Process)
+
+	file, err := os.ReadFile(filepath.Join(root, "deploy/envoy/inline.yaml"))
+	must(t, err)
+	config, err := testkit.RenderEnvoy(string(file), testkit.EnvoyAddrs{Processor: s.inferspan.Listen, VLLM: vllm})
+	must(t, err)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "envoy.yaml")
+	must(t, os.WriteFile(path, []byte(config), 0o600))
+	envoy, err := testkit.StartEnvoy(ctx, path, dir)
+	must(t, err)
+	cleanup(t, "Envoy", envoy.Process)
+	addr, err := envoy.ListenerAddr(ctx, "inference")
+	must(t, err)
+	s.client = testkit.NewClient(addr, false)
+	t.Cleanup(s.client.Close)
+	return s
+}
+
+// render writes a delivered file with some of it replaced, each of which must
+// stand in it once, and returns its path.
+func (s *stack) render(t *testing.T, file string, replace map[string]string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.root, file))
+	must(t, err)
+	text := string(b)
+	for from, to := range replace {
+		if n := strings.Count(text, from); n != 1 {
+			t.Fatalf("%q stands %d times in %s, want once", from, n, file)
+		}
+		text = strings.Replace(text, from, to, 1)
+	}
+	path := filepath.Join(t.TempDir(), filepath.Base(file))
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// choose answers a request by the script of its request id.
+func (s *stack) choose(r *http.Request, _ []byte) (testkit.Script, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	script, ok := s.scripts[r.Header.Get("x-request-id")]
+	return script, ok
+}
+
+// recording is a recorded exchange with what is true of it.
+type recording struct {
+	call   testkit.Call
+	script testkit.Script
+	truth  truth
+}
+
+// truth is what the test needs to know of an exchange.
+type truth struct {
+	Outcome      string   `json:"outcome"`
+	OutputTokens float64  `json:"output_tokens"`
+	OutputSource string   `json:"output_source"`
+	PromptTokens float64  `json:"prompt_tokens"`
+	FirstToken   *float64 `json:"first_token_us"`
+}
+
+// recordings reads the named ones.
+func (s *stack) recordings(t *testing.T, names ...string) []recording {
+	t.Helper()
+	dir := filepath.Join(s.root, "internal/testkit/testdata/streams")
+	b, err := os.ReadFile(filepath.Join(dir, "truth.json"))
+	must(t, err)
+	var truths map[string]truth
+	must(t, json.Unmarshal(b, &truths))
+	var all []recording
+	for _, name := range names {
+		r := recording{}
+		var ok bool
+		if r.truth, ok = truths[name]; !ok {
+			t.Fatalf("no recording %s", name)
+		}
+		r.call, r.script, err = testkit.ReadRecording(filepath.Join(dir, name+".jsonl"))
+		must(t, err)
+		all = append(all, r)
+	}
+	return all
+}
+
+// play has one recording played, as fast as it was recorded. An end that is not
+// clean comes when the client has all bytes, so that what is known of the
+// exchange does not depend on who was faster.
+func (s *stack) play(ctx context.Context, r recording) error {
+	script, call := r.script, r.call
+	all := len(script.Body())
+	arrived := make(chan struct{})
+	switch script.End {
+	case testkit.EndHold:
+		call.HangUpAfter = all
+	case testkit.EndTruncated, testkit.EndReset:
+		script.EndAfter = arrived
+	case testkit.EndEOF:
+	}
+	call.OnPiece = func(body []byte) {
+		if len(body) == all {
+			close(arrived)
+		}
+	}
+	s.mu.Lock()
+	s.serial++
+	id := fmt.Sprintf("e2e-%d", s.serial)
+	s.scripts[id] = script
+	s.mu.Unlock()
+	call.Header = append([]testkit.Header{{Name: "x-request-id", Value: id}}, call.Header...)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if _, err := s.client.Do(ctx, call); err != nil {
+		return fmt.Errorf("%s: %w", script.Name, err)
+	}
+	return nil
+}
+
+// drive plays all recordings so many times, eight at a time.
+func (s *stack) drive(t *testing.T, all []recording, times int) {
+	t.Helper()
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 8)
+	for range times {
+		for _, r := range all {
+			wg.Go(func() {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				if err := s.play(t.Context(), r); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+func cleanup(t *testing.T, name string, p *testkit.Process) {
+	t.Helper()
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("%s wrote:\n%s", name, p.Log())
+		}
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually wants f to hold in time.
+func eventually(t *testing.T, f func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := testkit.Poll(ctx, f); err != nil {
+		t.Error(err)
+	}
+}
