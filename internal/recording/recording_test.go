@@ -3,6 +3,7 @@ package recording_test
 import (
 	"bytes"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,7 +57,7 @@ func TestRead(t *testing.T) {
 	switch {
 	case rec.Name != "x" || rec.Server != "s" || rec.Note != "n":
 		t.Errorf("names %q %q %q", rec.Name, rec.Server, rec.Note)
-	case rec.Request.Method != "POST" || rec.Request.Path != "/v1/completions?a=b" || string(rec.Request.Body) != `{"model":"m"}`:
+	case rec.Request.Method != http.MethodPost || rec.Request.Path != "/v1/completions?a=b" || string(rec.Request.Body) != `{"model":"m"}`:
 		t.Errorf("request %+v", rec.Request)
 	case rec.Request.Headers.Get("x-request-id") != "r1" || rec.Request.Headers.Get("no") != "":
 		t.Errorf("headers %v", rec.Request.Headers)

@@ -1,12 +1,14 @@
 package meter_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/inferspan/inferspan/processor/meter"
 )
@@ -117,7 +119,7 @@ func TestRecordJSONOfHostileValues(t *testing.T) {
 		},
 	}
 	line := r.AppendJSON(nil)
-	if !json.Valid(line) || strings.ContainsAny(string(line), "\n\xff\xc0") {
+	if !json.Valid(line) || !utf8.Valid(line) || bytes.ContainsRune(line, '\n') {
 		t.Fatalf("no valid line: %q", line)
 	}
 	var back meter.Record
