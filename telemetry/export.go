@@ -85,12 +85,10 @@ type export struct {
 	exporter sdktrace.SpanExporter
 	counts   spanCounts
 	log      *slog.Logger
-	failures sampledLog
+	failures sampler
 
-	// abort ends the export that is under way.
-	ctx   context.Context
-	abort context.CancelFunc
-	done  chan struct{}
+	abort context.CancelFunc // ends the export that is under way
+	done  chan struct{}      // closed when nothing waits any more
 }
 
 func startExport(o exportOptions, maxBytes int, maker *spanMaker, exporter sdktrace.SpanExporter, counts spanCounts, log *slog.Logger) *export {
@@ -98,8 +96,9 @@ func startExport(o exportOptions, maxBytes int, maker *spanMaker, exporter sdktr
 		options: o, queue: newQueue(maxBytes, o.queueSize), maker: maker,
 		exporter: exporter, counts: counts, log: log, done: make(chan struct{}),
 	}
-	x.ctx, x.abort = context.WithCancel(context.Background())
-	go x.run()
+	ctx, abort := context.WithCancel(context.Background())
+	x.abort = abort
+	go x.run(ctx)
 	return x
 }
 
@@ -117,7 +116,9 @@ func (x *export) offer(e entry) bool {
 	return ok
 }
 
-func (x *export) run() {
+// run exports until the queue is closed and empty; once ctx ends, what is left
+// is dropped.
+func (x *export) run(ctx context.Context) {
 	defer close(x.done)
 	timer := time.NewTimer(0)
 	<-timer.C
@@ -126,11 +127,11 @@ func (x *export) run() {
 		select {
 		case <-x.queue.ready:
 			if x.queue.isClosed() {
-				x.flush()
+				x.flush(ctx)
 				return
 			}
 			for x.queue.hasFull(x.options.batchSize, batchBytes) {
-				x.exportBatch()
+				x.exportBatch(ctx)
 			}
 			if !waiting {
 				waiting = true
@@ -138,19 +139,19 @@ func (x *export) run() {
 			}
 		case <-timer.C:
 			waiting = false
-			x.flush()
+			x.flush(ctx)
 		}
 	}
 }
 
 // flush exports what waits; once aborted, it counts it as dropped.
-func (x *export) flush() {
-	for x.exportBatch() {
+func (x *export) flush(ctx context.Context) {
+	for x.exportBatch(ctx) {
 	}
 }
 
 // exportBatch exports the oldest batch and tells whether more waits.
-func (x *export) exportBatch() (more bool) {
+func (x *export) exportBatch(ctx context.Context) (more bool) {
 	batch, more := x.queue.take(x.options.batchSize, batchBytes)
 	if len(batch) == 0 {
 		return false
@@ -160,13 +161,13 @@ func (x *export) exportBatch() (more bool) {
 	for _, e := range batch {
 		n += e.spans
 	}
-	if x.ctx.Err() != nil {
+	if ctx.Err() != nil {
 		x.counts.dropped(n, dropShutdown)
 		return more
 	}
-	ctx, cancel := context.WithTimeout(x.ctx, x.options.timeout)
+	exportCtx, cancel := context.WithTimeout(ctx, x.options.timeout)
 	defer cancel()
-	err := x.exporter.ExportSpans(ctx, x.maker.spans(batch))
+	err := x.exporter.ExportSpans(exportCtx, x.maker.spans(batch))
 	rejected, partial := rejectedSpans(err)
 	switch {
 	case err == nil:
@@ -175,18 +176,22 @@ func (x *export) exportBatch() (more bool) {
 		rejected = min(rejected, n)
 		x.counts.sent(n - rejected)
 		x.counts.dropped(rejected, dropRejected)
-	case x.ctx.Err() != nil:
+	case ctx.Err() != nil:
 		x.counts.dropped(n, dropShutdown)
 	default:
 		x.counts.dropped(n, dropFailed)
 	}
-	switch {
-	case partial:
-		x.failures.warn(x.log, "the collector did not take all spans", "spans", n, "rejected", rejected, "error", err)
-	case err != nil:
-		x.failures.warn(x.log, "exporting spans failed", "spans", n, "error", err)
+	if err != nil {
+		x.report(err, n, rejected)
 	}
 	return more
+}
+
+func (x *export) report(err error, spans, rejected int) {
+	if leftOut, ok := x.failures.due(); ok {
+		x.log.Warn("the collector did not take all spans", "error", err,
+			"spans", spans, "rejected", rejected, "reports_left_out", leftOut)
+	}
 }
 
 // shutdown exports what waits and stops. What has not gone out when ctx ends is

@@ -51,7 +51,7 @@ func (c *tally) add(f func()) {
 // exportTo starts an export whose timer never fires: batches go when they are
 // full, or at the end.
 func exportTo(x sdktrace.SpanExporter, maxBytes, batchSize int, c spanCounts) *export {
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	log := slog.New(slog.DiscardHandler)
 	o := exportOptions{delay: time.Hour, timeout: time.Hour, batchSize: batchSize}
 	return startExport(o, maxBytes, newSpanMaker(traceConfig("", "", ""), sdkresource.Empty(), ""), x, c, log)
 }
@@ -226,6 +226,16 @@ func (s *traceSink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(out)
 }
 
+func (s *traceSink) serve(t *testing.T, protocol string) (endpoint string) {
+	t.Helper()
+	if protocol == protocolGRPC {
+		return s.serveGRPC(t)
+	}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
 func (s *traceSink) serveGRPC(t *testing.T) (endpoint string) {
 	t.Helper()
 	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -270,15 +280,7 @@ func TestPartialSuccess(t *testing.T) {
 	for _, protocol := range []string{protocolGRPC, protocolHTTP} {
 		for _, rejected := range []int{0, 2} {
 			sink := &traceSink{rejected: int64(rejected)}
-			endpoint := ""
-			if protocol == protocolGRPC {
-				endpoint = sink.serveGRPC(t)
-			} else {
-				server := httptest.NewServer(sink)
-				defer server.Close()
-				endpoint = server.URL
-			}
-			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.serve(t, protocol))
 			x, err := environment{get: environ("OTEL_EXPORTER_OTLP_PROTOCOL=" + protocol)}.newSpanExporter(t.Context())
 			if err != nil {
 				t.Fatal(err)

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -22,7 +21,7 @@ func quiet() Config {
 	return Config{
 		Version: "1.2.3",
 		Models:  []string{"llama"},
-		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger:  slog.New(slog.DiscardHandler),
 		Getenv:  func(string) string { return "" },
 	}
 }

@@ -86,15 +86,17 @@ func (e environment) newMetricExporter(ctx context.Context) (sdkmetric.Exporter,
 type loggingExporter struct {
 	sdkmetric.Exporter
 
-	log   *slog.Logger
-	lines sampledLog
+	log      *slog.Logger
+	failures sampler
 }
 
 func (x *loggingExporter) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	err := x.Exporter.Export(ctx, m)
 	if err != nil {
 		// The next export has the same sums: nothing is lost with this one.
-		x.lines.warn(x.log, "exporting metrics failed", "error", err)
+		if leftOut, ok := x.failures.due(); ok {
+			x.log.Warn("exporting metrics failed", "error", err, "reports_left_out", leftOut)
+		}
 	}
 	return nil
 }

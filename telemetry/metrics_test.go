@@ -3,6 +3,7 @@ package telemetry
 import (
 	"flag"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -21,7 +22,7 @@ const openMetrics = "application/openmetrics-text;version=1.0.0"
 // scrape returns the metrics page.
 func scrape(t *testing.T, tel *Telemetry, accept string) string {
 	t.Helper()
-	r := httptest.NewRequest("GET", "/metrics", nil)
+	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	r.Header.Set("Accept", accept)
 	w := httptest.NewRecorder()
 	tel.MetricsHandler().ServeHTTP(w, r)

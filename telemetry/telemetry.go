@@ -196,8 +196,12 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 
 // sdkComplaints takes what the SDK reports and returns to no one.
 type sdkComplaints struct {
-	log   *slog.Logger
-	lines sampledLog
+	log      *slog.Logger
+	failures sampler
 }
 
-func (s *sdkComplaints) Handle(err error) { s.lines.warn(s.log, "OpenTelemetry SDK", "error", err) }
+func (s *sdkComplaints) Handle(err error) {
+	if leftOut, ok := s.failures.due(); ok {
+		s.log.Warn("the OpenTelemetry SDK reports a fault", "error", err, "reports_left_out", leftOut)
+	}
+}
