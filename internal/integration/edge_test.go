@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,7 +38,7 @@ type edge struct {
 	t         *testing.T
 	form      string
 	addr      string // of Envoy's listener
-	listen    string // where inferspan listens, or would
+	listen    string // where inferspan listens; "" before it does
 	envoy     *testkit.Envoy
 	vllm      [2]*testkit.VLLM
 	inferspan *testkit.Inferspan // nil: absent
@@ -86,8 +87,6 @@ func newEdge(t *testing.T, form string) *edge {
 	e.sink, err = testkit.NewSink()
 	e.must(err)
 	t.Cleanup(e.sink.Close)
-	e.listen, err = testkit.FreeAddr()
-	e.must(err)
 	return e
 }
 
@@ -99,7 +98,7 @@ func (e *edge) startInferspan(config string) {
 		Binary: binary, Dir: e.t.TempDir(), Listen: e.listen, Config: config, Env: e.sink.Env(),
 	})
 	e.must(err)
-	e.inferspan = i
+	e.inferspan, e.listen = i, i.Listen
 	e.t.Cleanup(func() {
 		i.Kill()
 		if e.t.Failed() {
@@ -264,4 +263,23 @@ func trap(t *testing.T) (addr string, connections func() int) {
 		}
 	}()
 	return ln.Addr().String(), func() int { _ = ln.Close(); return <-done }
+}
+
+// refusing returns an address that refuses connections for as long as the test
+// runs: a socket is bound to it that does not listen.
+func refusing(t *testing.T) string {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/inferspan/inferspan/internal/testkit"
 )
 
-// binary is the inferspan that all tests run.
+// binary is the inferspan that all tests run. With INFERSPAN_RACE set it has
+// the race detector.
 var binary string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -28,7 +29,11 @@ func run(m *testing.M) int {
 	defer func() { _ = os.RemoveAll(dir) }()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	if binary, err = testkit.BuildInferspan(ctx, dir); err != nil {
+	var flags []string
+	if os.Getenv("INFERSPAN_RACE") != "" {
+		flags = []string{"-race"}
+	}
+	if binary, err = testkit.BuildInferspan(ctx, dir, flags...); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

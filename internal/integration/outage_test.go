@@ -41,6 +41,7 @@ func TestProcessorAbsentAtTheStart(t *testing.T) {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()
 			e := newEdge(t, form)
+			e.listen = refusing(t)
 			e.startEnvoy()
 			e.withoutProcessor(t)
 		})

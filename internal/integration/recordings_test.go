@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -120,9 +121,7 @@ func (e *edge) check(t *testing.T, r recorded, x exchange) {
 	if want := r.script.Body(); !bytes.Equal(x.Body, want) {
 		t.Errorf("the client got other bytes:\n%.400q, want\n%.400q", x.Body, want)
 	}
-	if got := x.Header.Get("x-request-id"); got != x.id && r.name != "hf-chat-stream" {
-		t.Errorf("the client got the x-request-id %q, sent %q", got, x.id)
-	}
+	e.checkHeader(t, r.script.Header, x)
 	up := e.upstream(t, x.id)
 	if !bytes.Equal(up.Body, r.call.Body) {
 		t.Errorf("the model server got other bytes:\n%.400q, want\n%.400q", up.Body, r.call.Body)
@@ -131,6 +130,32 @@ func (e *edge) check(t *testing.T, r recorded, x exchange) {
 	r.checkRecord(t, record)
 	r.checkSpan(t, span, record)
 	e.checkContext(t, span, up)
+}
+
+// checkHeader wants the client to get the model server's headers, beside what
+// belongs to a connection and what Envoy and inferspan add.
+func (e *edge) checkHeader(t *testing.T, sent []testkit.Header, x exchange) {
+	t.Helper()
+	want, got := http.Header{}, x.Header.Clone()
+	for _, h := range sent {
+		want.Add(h.Name, h.Value)
+	}
+	for _, name := range []string{"Date", "Server", "Content-Length", "Transfer-Encoding", "X-Request-Id", "X-Trace-Id", "X-Envoy-Upstream-Service-Time"} {
+		want.Del(name)
+		got.Del(name)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("headers of the response (-sent +got):\n%s", diff)
+	}
+	if got := x.Header.Get("X-Request-Id"); got != x.id {
+		t.Errorf("the client got the x-request-id %q, sent %q", got, x.id)
+	}
+	if e.form == observe {
+		return // there inferspan can't tell the client anything
+	}
+	if got := x.Header.Get("X-Trace-Id"); got != hex.EncodeToString(e.span(t, x.id).GetTraceId()) {
+		t.Errorf("the client got the x-trace-id %q, the span is another trace's", got)
+	}
 }
 
 // asSeen is an outcome as it is known without an access log.

@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 )
 
-// BuildInferspan builds the inferspan binary into dir and returns its path.
-// INFERSPAN_BINARY names one that is built already.
-func BuildInferspan(ctx context.Context, dir string) (string, error) {
+// BuildInferspan builds the inferspan binary into dir, with flags of `go build`
+// such as -race, and returns its path. INFERSPAN_BINARY names one that is built
+// already.
+func BuildInferspan(ctx context.Context, dir string, flags ...string) (string, error) {
 	if path := os.Getenv("INFERSPAN_BINARY"); path != "" {
 		return path, nil
 	}
@@ -23,7 +25,7 @@ func BuildInferspan(ctx context.Context, dir string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "inferspan")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/inferspan")
+	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", path}, flags, []string{"./cmd/inferspan"})...)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building inferspan: %w\n%s", err, out)
@@ -52,43 +54,39 @@ type InferspanOptions struct {
 
 // StartInferspan starts `inferspan serve` and returns when it is ready.
 func StartInferspan(ctx context.Context, o InferspanOptions) (*Inferspan, error) {
-	i := &Inferspan{Listen: o.Listen}
-	var err error
-	if i.Listen == "" {
-		if i.Listen, err = FreeAddr(); err != nil {
-			return nil, err
-		}
-	}
-	if i.Admin, err = FreeAddr(); err != nil {
-		return nil, err
+	if o.Listen == "" {
+		o.Listen = "127.0.0.1:0"
 	}
 	file := filepath.Join(o.Dir, "inferspan.yaml")
-	config := fmt.Sprintf("listen: %s\nadmin: %s\n%s", i.Listen, i.Admin, o.Config)
+	config := fmt.Sprintf("listen: %s\nadmin: 127.0.0.1:0\n%s", o.Listen, o.Config)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return nil, fmt.Errorf("starting inferspan: %w", err)
 	}
-	if i.Process, err = StartProcess("inferspan", o.Binary, []string{"serve", "--config", file}, o.Env); err != nil {
+	p, err := StartProcess("inferspan", o.Binary, []string{"serve", "--config", file}, o.Env)
+	if err != nil {
 		return nil, err
 	}
-	ready := func(ctx context.Context) error {
-		select {
-		case <-i.Done():
-			return nil // not ready, but nothing to wait for
-		default:
+	i := &Inferspan{Process: p}
+	// The addresses are known to the process only: the kernel chose the ports.
+	_, err = p.WaitLine(ctx, func(line string) bool {
+		var said struct{ Msg, Listen, Admin string }
+		if json.Unmarshal([]byte(line), &said) != nil || said.Msg != "ready" {
+			return false
 		}
-		_, err := get(ctx, "http://"+i.Admin+"/readyz")
-		return err
+		i.Listen, i.Admin = said.Listen, said.Admin
+		return true
+	})
+	if err == nil {
+		err = Poll(ctx, func(ctx context.Context) error {
+			_, err := get(ctx, "http://"+i.Admin+"/readyz")
+			return err
+		})
 	}
-	if err := Poll(ctx, ready); err != nil {
-		i.Kill()
-		return nil, fmt.Errorf("starting inferspan: %w\n%s", err, i.Log())
+	if err != nil {
+		p.Kill()
+		return nil, fmt.Errorf("starting inferspan: %w", err)
 	}
-	select {
-	case <-i.Done():
-		return nil, fmt.Errorf("inferspan ended at its start: %w\n%s", i.err, i.Log())
-	default:
-		return i, nil
-	}
+	return i, nil
 }
 
 // Lookup returns the records that the admin API has of an id, newest first.
@@ -108,8 +106,9 @@ func (i *Inferspan) Lookup(ctx context.Context, id string) ([]map[string]any, er
 	return records, nil
 }
 
-// FreeAddr returns an address of 127.0.0.1 that nothing listens on. The kernel
-// hands a port that was just free to nobody else for a while.
+// FreeAddr returns an address of 127.0.0.1 that nothing listens on, for programs
+// that can't tell which port they were given. Another process may come first:
+// where there is a choice, have the program listen on port 0.
 func FreeAddr() (string, error) {
 	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
