@@ -94,8 +94,10 @@ func routed(r *meter.Record) bool { return r.Route.Policy != "" || r.Route.Durat
 
 func (m *spanMaker) makeRoute(r *meter.Record, parent trace.SpanContext) {
 	start := r.Start.Add(r.Route.Start)
+	decision := r.Route
+	decision.Served, decision.Attempts = "", 0 // known only after it
 	_, span := m.tracer.Start(trace.ContextWithSpanContext(context.Background(), parent), "route",
-		trace.WithTimestamp(start), trace.WithAttributes(appendRoute(nil, r.Route)...))
+		trace.WithTimestamp(start), trace.WithAttributes(appendRoute(nil, decision)...))
 	span.End(trace.WithTimestamp(start.Add(r.Route.Duration)))
 }
 

@@ -156,6 +156,12 @@ func TestRouteIsAChild(t *testing.T) {
 	if route.StartTime().Sub(origin) != ms || route.EndTime().Sub(origin) != 2*ms {
 		t.Errorf("route from %v to %v", route.StartTime(), route.EndTime())
 	}
+	if _, ok := value(route.Attributes(), keyServed); ok {
+		t.Error("the decision knows who served")
+	}
+	if v, _ := value(route.Attributes(), keyServerAddress); v.AsString() != "10.0.0.1" {
+		t.Errorf("%s of the decision is %q", keyServerAddress, v.AsString())
+	}
 	r := richRecord()
 	r.Route = meter.Route{Served: "10.0.0.2:8001"}
 	if spans := spansOf(t, quiet(), r); len(spans) != 1 {
