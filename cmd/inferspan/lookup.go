@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/inferspan/inferspan/internal/config"
+	"github.com/inferspan/inferspan/journal"
+)
+
+const (
+	lookupTimeout = 10 * time.Second
+	lookupBytes   = 64 << 20 // of an answer
+	lookupWidth   = 80       // columns of a waterfall
+)
+
+// lookup shows the records that a running Inferspan has of an id.
+func lookup(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := newFlags("lookup", "ID [--admin URL] [--json]", stderr)
+	at := flags.String("admin", "http://"+string(config.Default().Admin), "where the admin side serves")
+	raw := flags.Bool("json", false, "print the records, one a line")
+	ids, ok := operands(flags, args, 1)
+	if !ok {
+		return exitUsage
+	}
+	base, err := adminURL(*at)
+	if err == nil && ids[0] == "" {
+		err = errors.New("the ID is empty, want a request id, trace id or response id")
+	}
+	if err != nil {
+		writef(stderr, "inferspan lookup: %v\n", err)
+		return exitUsage
+	}
+	records, err := fetch(ctx, base, ids[0])
+	if err == nil {
+		err = show(stdout, records, *raw)
+	}
+	if err != nil {
+		writef(stderr, "inferspan lookup: %v\n", err)
+		return exitFault
+	}
+	return 0
+}
+
+// adminURL takes a URL, or host:port alone as the configuration has it.
+func adminURL(text string) (string, error) {
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" {
+		return "", fmt.Errorf("--admin is %q, want a URL such as http://127.0.0.1:9464", text)
+	}
+	return strings.TrimSuffix(u.String(), "/"), nil
+}
+
+// fetch returns the records of id, newest first, each a JSON object.
+func fetch(ctx context.Context, base, id string) ([][]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/api/v1/requests/"+url.PathEscape(id), nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", base, err)
+	}
+	req.Close = true // one question, one connection
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, noAnswer(base, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, lookupBytes))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of %s: %w", base, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, refusal(base, id, resp.StatusCode, body)
+	}
+	var records [][]byte
+	for line := range bytes.Lines(body) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		// What is no JSON may hold bytes that steer a terminal.
+		if !json.Valid(line) {
+			return nil, fmt.Errorf("the answer of %s is no record: %.80q", base, line)
+		}
+		records = append(records, line)
+	}
+	return records, nil
+}
+
+func noAnswer(base string, err error) error {
+	// The URL is named already, and the id in it is the user's own.
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err
+	}
+	const hint = "set --admin to the `admin` address of its configuration"
+	timeout, ok := errors.AsType[net.Error](err)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("nobody listens at %s (connection refused): is inferspan serve running? If elsewhere, %s", base, hint)
+	case ok && timeout.Timeout():
+		return fmt.Errorf("no answer from %s within %s: %s", base, lookupTimeout, hint)
+	}
+	return fmt.Errorf("no answer from %s: %w: %s", base, err, hint)
+}
+
+// refusal says why there is no record.
+func refusal(base, id string, status int, body []byte) error {
+	var fault struct {
+		Error   string     `json:"error"`
+		Records *int       `json:"records"`
+		Since   *time.Time `json:"since"`
+	}
+	if err := json.Unmarshal(body, &fault); err != nil || fault.Error == "" {
+		return fmt.Errorf("%s answered %d and is no Inferspan: set --admin to the `admin` address of its configuration", base, status)
+	}
+	if status != http.StatusNotFound || fault.Records == nil {
+		return fmt.Errorf("%s answered %d: %q", base, status, fault.Error)
+	}
+	if fault.Since == nil {
+		return fmt.Errorf("no record of %q: the journal of %s is empty", id, base)
+	}
+	return fmt.Errorf("no record of %q: the journal of %s holds %d, the first begun %s", id, base, *fault.Records, fault.Since.UTC().Format(time.RFC3339))
+}
+
+// show prints records as they came, or as waterfalls with a line between.
+func show(w io.Writer, records [][]byte, raw bool) error {
+	for i, line := range records {
+		if raw {
+			writef(w, "%s\n", line)
+			continue
+		}
+		r, err := journal.Decode(line)
+		if err != nil {
+			return fmt.Errorf("show a record: %w", err)
+		}
+		if i > 0 {
+			writef(w, "\n")
+		}
+		if err := journal.Waterfall(w, r, lookupWidth); err != nil {
+			return fmt.Errorf("show a record: %w", err)
+		}
+	}
+	return nil
+}

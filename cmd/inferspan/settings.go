@@ -1,0 +1,80 @@
+package main
+
+import (
+	"log/slog"
+
+	"github.com/inferspan/inferspan/internal/config"
+	"github.com/inferspan/inferspan/journal"
+	"github.com/inferspan/inferspan/processor"
+	"github.com/inferspan/inferspan/processor/meter"
+	"github.com/inferspan/inferspan/processor/route"
+	"github.com/inferspan/inferspan/processor/wire"
+	"github.com/inferspan/inferspan/telemetry"
+)
+
+func routes(c config.Config) route.Config {
+	var r route.Config
+	for _, p := range c.Pools {
+		pool := route.Pool{Name: p.Name}
+		for _, e := range p.Endpoints {
+			pool.Endpoints = append(pool.Endpoints, string(e))
+		}
+		r.Pools = append(r.Pools, pool)
+	}
+	for _, m := range c.Models {
+		model := route.Model{Name: m.Name}
+		for _, t := range m.Targets {
+			model.Targets = append(model.Targets, route.Target{Pool: t.Pool, Model: t.Model, Weight: t.Weight})
+		}
+		r.Models = append(r.Models, model)
+	}
+	return r
+}
+
+func telemetrySettings(c config.Config, version string, log *slog.Logger, live func() []meter.Live) telemetry.Config {
+	models := make([]string, 0, len(c.Models))
+	for _, m := range c.Models {
+		models = append(models, m.Name)
+	}
+	return telemetry.Config{
+		Version: version,
+		Models:  models,
+		Trace: telemetry.TraceConfig{
+			ClientContext:   c.Trace.ClientContext,
+			ParentSampled:   c.Trace.ParentSampled,
+			UpstreamSampled: c.Trace.UpstreamSampled,
+			Detail:          c.Trace.Detail,
+			ChunkMax:        c.Trace.ChunkEvents.Max,
+		},
+		Live:   live,
+		Logger: log,
+	}
+}
+
+func processorSettings(c config.Config, log *slog.Logger, r *route.Router, t *telemetry.Telemetry, j *journal.Journal) processor.Config {
+	return processor.Config{
+		Telemetry:      t,
+		Router:         r,
+		Journal:        j,
+		Logger:         log,
+		AssumeRequest:  bodyModes[c.ExtProc.AssumeMode.RequestBodyMode],
+		AssumeResponse: bodyModes[c.ExtProc.AssumeMode.ResponseBodyMode],
+		HoldLimit:      int(c.Request.HoldLimit),
+		IdleTimeout:    c.Exchange.IdleTimeout,
+		DeferredClose:  c.ExtProc.DeferredCloseTimeout,
+		PoolHeader:     c.Request.PoolHeader,
+		Meter: meter.Options{
+			GapBounds: telemetry.GapBounds(),
+			MaxChunks: c.Trace.ChunkEvents.Max,
+		},
+	}
+}
+
+// bodyModes are the body modes by Envoy's names.
+var bodyModes = map[string]wire.BodyMode{
+	"NONE":                 wire.ModeNone,
+	"BUFFERED":             wire.ModeBuffered,
+	"BUFFERED_PARTIAL":     wire.ModeBufferedPartial,
+	"STREAMED":             wire.ModeStreamed,
+	"FULL_DUPLEX_STREAMED": wire.ModeFullDuplex,
+}
