@@ -1,0 +1,124 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const streams = "../../internal/testkit/testdata/streams/"
+
+func TestReplayJSON(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr strings.Builder
+	code := replay([]string{"--json", streams + "chat-usage.jsonl", "--cut", "bytes", streams + "error-model-404.jsonl"}, &stdout, &stderr)
+	if code != 0 || stderr.Len() > 0 {
+		t.Fatalf("exit %d, %s", code, &stderr)
+	}
+	lines := strings.Split(strings.TrimSuffix(stdout.String(), "\n"), "\n")
+	want := []struct {
+		Name         string `json:"name"`
+		RequestModel string `json:"request_model"`
+		Outcome      string `json:"outcome"`
+		Status       int    `json:"status"`
+		EndUS        int64  `json:"end_us"`
+	}{
+		{"chat-usage", "tiny", "ok", 200, 180900},
+		{"error-model-404", "nope", "http_error", 404, 3059},
+	}
+	if len(lines) != len(want) {
+		t.Fatalf("%d lines: %s", len(lines), &stdout)
+	}
+	for i, line := range lines {
+		got := want[i]
+		if err := json.Unmarshal([]byte(line), &got); err != nil || got != want[i] {
+			t.Errorf("got %+v, %v, want %+v", got, err, want[i])
+		}
+	}
+}
+
+func TestReplayTable(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr strings.Builder
+	code := replay([]string{streams + "chat-usage.jsonl", streams + "chat-no-usage.jsonl", streams + "health-get.jsonl"}, &stdout, &stderr)
+	if code != 0 || stderr.Len() > 0 {
+		t.Fatalf("exit %d, %s", code, &stderr)
+	}
+	var got [][]string
+	for line := range strings.Lines(stdout.String()) {
+		got = append(got, strings.Fields(line))
+	}
+	if len(got) != 4 || strings.Join(got[0], " ") != "NAME OUTCOME TTFT TPOT TOKENS SOURCE EVENTS" {
+		t.Fatalf("got %s", &stdout)
+	}
+	if row := strings.Join(got[1], " "); !strings.HasPrefix(row, "chat-usage ok 32.855 ms ") || !strings.HasSuffix(row, " 24 usage 26") {
+		t.Errorf("got %s", row)
+	}
+	if row := strings.Join(got[2], " "); !strings.HasPrefix(row, "chat-no-usage ok ") || !strings.Contains(row, " ~") || !strings.Contains(row, " estimate ") {
+		t.Errorf("got %s", row)
+	}
+	if row := strings.Join(got[3], " "); row != "health-get ok - - - - 0" {
+		t.Errorf("got %s", row)
+	}
+}
+
+func TestReplayGoesOnAfterAFault(t *testing.T) {
+	t.Parallel()
+	broken := filepath.Join(t.TempDir(), "broken.jsonl")
+	if err := os.WriteFile(broken, []byte("{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	missing := filepath.Join(t.TempDir(), "missing.jsonl")
+	var stdout, stderr strings.Builder
+	code := replay([]string{"--json", broken, missing, streams + "chat-usage.jsonl"}, &stdout, &stderr)
+	if code != 1 || !strings.HasPrefix(stdout.String(), `{"name":"chat-usage",`) {
+		t.Errorf("exit %d, %s", code, &stdout)
+	}
+	want := "inferspan replay: " + broken + `:1: no "format": this is no recording, want "inferspan-exchange/1"` + "\n" +
+		"inferspan replay: open a recording: open " + missing + ": no such file or directory\n"
+	if stderr.String() != want {
+		t.Errorf("\n got %s\nwant %s", &stderr, want)
+	}
+}
+
+func TestReplayUsage(t *testing.T) {
+	t.Parallel()
+	const usage = "usage: inferspan replay [--json] [--cut frames|bytes|SIZE|random:SEED] FILE...\n"
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no file":   {[]string{"--json"}, "inferspan replay: no file named\n" + usage},
+		"waterfall": {[]string{"--waterfall", "x"}, "flag provided but not defined: -waterfall\n" + usage},
+		"cut":       {[]string{"--cut", "lines", "x"}, `inferspan replay: cut "lines": must be frames, bytes, a number of bytes from 1 up, or random:SEED` + "\n"},
+		"after":     {[]string{"x", "--cut"}, "flag needs an argument: -cut\n" + usage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var stdout, stderr strings.Builder
+			if code := replay(tt.args, &stdout, &stderr); code != 2 || stderr.String() != tt.want || stdout.Len() > 0 {
+				t.Errorf("exit %d, %s%s", code, &stdout, &stderr)
+			}
+		})
+	}
+}
+
+// fullDisk fails every write.
+type fullDisk struct{}
+
+var errFull = errors.New("disk full")
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
+
+func TestReplayTellsThatItCouldNotWrite(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{streams + "chat-usage.jsonl"}, {"--json", streams + "chat-usage.jsonl"}} {
+		var stderr strings.Builder
+		if code := replay(args, fullDisk{}, &stderr); code != 1 || stderr.String() != "inferspan replay: write the records: disk full\n" {
+			t.Errorf("%v: exit %d, %s", args, code, &stderr)
+		}
+	}
+}
