@@ -38,6 +38,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return serve(ctx, args, stderr)
 	case "check":
 		return check(args, stderr)
+	case "replay":
+		return replay(args, stdout, stderr)
 	case "lookup":
 		return lookup(ctx, args, stdout, stderr)
 	case "version":
