@@ -17,7 +17,7 @@ func NewBody(d Dialect) *Body {
 func (b *Body) Write(piece []byte) { b.prune.write(piece) }
 
 // Facts returns what the body says; Skipped where it is no whole JSON object.
-// Nothing may be written afterwards.
+// It is valid until the next call of Facts or Write.
 func (b *Body) Facts() *Facts {
 	f := &b.facts
 	f.Reset()

@@ -31,7 +31,9 @@ func openAIObject(f *Facts, data []byte, choice choiceReader) bool {
 	if !s.enter('{') {
 		return false
 	}
-	var flat Error // vLLM's errors before 0.10.1 have their members at the top
+	// vLLM's errors before 0.10.1 have their members at the top.
+	var flat Error
+	var objectError, typeError bool
 	for s.more('}') {
 		switch string(s.key()) {
 		case "id":
@@ -47,10 +49,10 @@ func openAIObject(f *Facts, data []byte, choice choiceReader) bool {
 		case "metrics":
 			readMetrics(s, &f.Metrics)
 		case "object":
-			flat.Set = flat.Set || string(s.str()) == "error"
+			objectError = string(s.str()) == "error"
 		case "type":
 			flat.Type = s.str()
-			flat.Set = flat.Set || string(flat.Type) == "error"
+			typeError = string(flat.Type) == "error"
 		case "code":
 			flat.Code = s.scalar()
 		default:
@@ -63,8 +65,9 @@ func openAIObject(f *Facts, data []byte, choice choiceReader) bool {
 	case len(f.Choices) > 0:
 		// Beside choices an error is one choice's trouble, told by its finish.
 		f.Error = Error{}
-	case !f.Error.Set && flat.Set:
+	case !f.Error.Set && (objectError || typeError):
 		f.Error = flat
+		f.Error.Set = true
 	}
 	return ok
 }

@@ -50,21 +50,17 @@ func (s *scan) enter(bracket byte) bool {
 // element, and moves to it; else it moves behind the bracket.
 func (s *scan) more(bracket byte) bool {
 	c := s.peek()
-	if s.first {
-		s.first = false
-		if c != bracket {
-			return !s.bad && c != 0
-		}
+	first := s.first
+	s.first = false
+	switch {
+	case c == bracket:
 		s.i++
 		return false
-	}
-	switch c {
-	case ',':
+	case first && c != 0:
+		return true
+	case c == ',' && !first:
 		s.i++
 		return true
-	case bracket:
-		s.i++
-		return false
 	}
 	s.fail()
 	return false

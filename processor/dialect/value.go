@@ -83,6 +83,9 @@ func (s *scan) float() Float {
 // parseFloat reads a decimal number, however large: hexadecimal, underscores
 // and the words for infinity are none of JSON's.
 func parseFloat(b []byte) (float64, bool) {
+	if bytes.IndexByte(b, '\\') >= 0 {
+		b = []byte(Text(b).Decode(maxScalar + 1))
+	}
 	b = bytes.TrimSpace(b)
 	if len(b) == 0 || len(b) > maxScalar {
 		return 0, false
@@ -95,7 +98,10 @@ func parseFloat(b []byte) (float64, bool) {
 		}
 	}
 	v, err := strconv.ParseFloat(string(b), 64)
-	return v, err == nil
+	if err != nil {
+		return 0, false
+	}
+	return v, true
 }
 
 // index reads the index of a choice: absent is the first, and -1 is none that
