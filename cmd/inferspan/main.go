@@ -44,7 +44,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return lookup(ctx, args, stdout, stderr)
 	case "version":
 		return printVersion(args, stdout, stderr)
-	case "", "-h", "-help", "--help", "help":
+	case "-h", "-help", "--help", "help":
+		writef(stdout, usage)
+		return 0
+	case "":
 		writef(stderr, usage)
 	default:
 		writef(stderr, "inferspan: there is no command %q\n%s", command, usage)

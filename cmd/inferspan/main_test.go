@@ -74,9 +74,6 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	f(usage)
-	f(usage, "--help")
-	f(usage, "-h")
-	f(usage, "help")
 	f("inferspan: there is no command \"serv\\x1b\"\n"+usage, "serv\x1b")
 	f("usage: inferspan serve --config FILE\n", "serve")
 	f("usage: inferspan serve --config FILE\n", "serve", "--help")
@@ -88,6 +85,14 @@ func TestUsage(t *testing.T) {
 	f("inferspan lookup: the ID is empty, want a request id, trace id or response id\n", "lookup", "")
 	f("inferspan lookup: --admin is \"ftp://x\", want a URL such as http://127.0.0.1:9464\n", "lookup", "x", "--admin", "ftp://x")
 	f("usage: inferspan version\n", "version", "x")
+}
+
+func TestHelp(t *testing.T) {
+	for _, word := range []string{"--help", "-h", "help"} {
+		if diff := cmp.Diff(result{Stdout: usage}, inferspan(t, word)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", word, diff)
+		}
+	}
 }
 
 func TestVersion(t *testing.T) {
