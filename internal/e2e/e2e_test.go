@@ -29,7 +29,7 @@ import (
 // badly.
 var kinds = []string{
 	"chat-usage", "chat-continuous-usage", "chat-no-usage", "chat-n2", "chat-reasoning",
-	"chat-reasoning-only-excluded", "chat-cached-prompt-again", "chat-logprobs", "chat-token-ids",
+	"chat-reasoning-only-excluded", "chat-cached-prompt-again", "chat-bytes-logprobs", "chat-token-ids",
 	"chat-tool-required", "chat-usage-1-token", "chat-json", "chat-json-n2",
 	"comp-usage", "comp-prompts3", "comp-json",
 	"error-model-404", "v012-engine-dead-500", "engine-dies-midstream",

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+
+	_ "google.golang.org/grpc/encoding/gzip" // a Sink reads what the collector compressed
 )
 
 // Collector is a running OpenTelemetry Collector.
