@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/goleak"
 
 	"github.com/inferspan/inferspan/internal/testkit"
@@ -27,6 +28,15 @@ func TestDemo(t *testing.T) {
 	inferspan, err := testkit.BuildInferspan(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
+	}
+	sink, err := testkit.NewSink()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sink.Close()
+	for _, env := range sink.Env() {
+		name, value, _ := strings.Cut(env, "=")
+		t.Setenv(name, value)
 	}
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
@@ -63,13 +73,16 @@ func TestDemo(t *testing.T) {
 		t.Fatalf("the demo ended with %d: %s\n%s", got, stderr.String(), all.String())
 	}
 	out := all.String()
-	for _, want := range []string{"stand-in vLLM", "Inferspan ", "Envoy ", "RESPONSE ID", "MEDIAN TTFT", "The slowest to its first token:"} {
+	for _, want := range []string{"stand-in vLLM", "Inferspan ", "Envoy ", "exporting to   http://127.0.0.1:", "RESPONSE ID", "MEDIAN TTFT", "The slowest to its first token:"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output lacks %q", want)
 		}
 	}
 	if strings.Contains(out, "no record:") || !strings.Contains(out, " 0 without a record\n") {
 		t.Error("a request had no record")
+	}
+	if n := len(sink.Spans(func(s testkit.Span) bool { return s.Kind == trace.Span_SPAN_KIND_CLIENT })); n < requests {
+		t.Errorf("%d spans of exchanges were exported of %d", n, requests)
 	}
 	if t.Failed() {
 		t.Log(out)

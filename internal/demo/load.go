@@ -24,6 +24,8 @@ const (
 	maxInFlight = 16
 	// hangUpEvery is one in how many streams the client leaves early.
 	hangUpEvery = 8
+	// grace is how long after the demo's duration the client hangs up on all.
+	grace = 2 * time.Second
 	// recordTime is how long after its end a request's record is waited for.
 	recordTime = 5 * time.Second
 )
@@ -37,7 +39,9 @@ func load(ctx context.Context, s *stack, o options, out io.Writer) error {
 	defer cancel()
 	over := sending.Done()
 	// Where load fails, its requests end too: results takes them all.
-	asking, hangUp := context.WithCancel(ctx)
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	calling, hangUp := context.WithTimeout(asking, o.duration+grace)
 	defer hangUp()
 
 	results := make(chan result, maxInFlight)
@@ -55,7 +59,6 @@ func load(ctx context.Context, s *stack, o options, out io.Writer) error {
 		}
 		return s.failed()
 	}
-	// What is under way at the end ends by itself, or at once with ctx.
 	for sending.Err() == nil || inFlight > 0 {
 		next := tick.C
 		if sending.Err() != nil || inFlight == maxInFlight {
@@ -64,13 +67,18 @@ func load(ctx context.Context, s *stack, o options, out io.Writer) error {
 		select {
 		case <-next:
 			inFlight++
-			go func() { results <- ask(asking, client, pick(s.plays), s.adminURL()) }()
+			go func() { results <- ask(asking, calling, client, pick(s.plays), s.adminURL()) }()
 		case got := <-results:
 			if err := take(got); err != nil {
 				return err
 			}
 		case <-over:
 			over = nil // heard once
+			if inFlight > 0 && ctx.Err() == nil {
+				if err := say(out, "the time is over; %d requests have up to %s to end\n", inFlight, grace); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return r.summary()
@@ -83,8 +91,8 @@ type result struct {
 	err    error
 }
 
-// ask makes one request and fetches its record.
-func ask(ctx context.Context, c *testkit.Client, p *play, adminURL string) result {
+// ask makes one request, hangs up with calling, and fetches its record.
+func ask(ctx, calling context.Context, c *testkit.Client, p *play, adminURL string) result {
 	id := requestID()
 	call := p.call
 	call.Header = append(slices.Clip(call.Header),
@@ -94,7 +102,7 @@ func ask(ctx context.Context, c *testkit.Client, p *play, adminURL string) resul
 		call.HangUpAfter = 1 + mathrand.IntN(len(p.script.Body()))
 	}
 	// A broken answer is told by its record too.
-	if _, err := c.Do(ctx, call); err != nil {
+	if _, err := c.Do(calling, call); err != nil && calling.Err() == nil {
 		return result{err: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTime)

@@ -64,6 +64,9 @@ func demo(ctx context.Context, o options, out io.Writer) error {
 		return nil // told to end before it began
 	}
 	err = load(ctx, s, o, out)
+	if err == nil {
+		err = say(out, "\nending all that was started\n")
+	}
 	if stopErr := s.stop(); err == nil {
 		err = stopErr
 	}

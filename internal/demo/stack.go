@@ -18,8 +18,9 @@ import (
 const (
 	// startTime is how long a program may take to be ready, on a busy machine.
 	startTime = 30 * time.Second
-	// stopTime is how long all of them together may take to end.
-	stopTime = 10 * time.Second
+	// stopTime is how long all of them together may take to end; Inferspan
+	// takes most of it where it exports to nobody.
+	stopTime = 20 * time.Second
 )
 
 // stack is everything that runs: the fleet, Inferspan, Envoy.
@@ -53,6 +54,9 @@ func startStack(ctx context.Context, o options, out io.Writer) (_ *stack, err er
 		return nil, err
 	}
 	if s.plays, err = readPlays(filepath.Join(root, "internal", "testkit", "testdata", "streams")); err != nil {
+		return nil, err
+	}
+	if err := say(out, "starting three stand-in vLLM servers, Inferspan and Envoy\n"); err != nil {
 		return nil, err
 	}
 	if s.fleet, err = startFleet(s.plays); err != nil {
