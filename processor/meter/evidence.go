@@ -18,7 +18,7 @@ func (m *Meter) evidence(c *choice, f *dialect.Choice, growth int64) (tokens int
 		return 0, KindNone, false
 	}
 	c.echoed = true
-	c.ids.add(ids)
+	c.ids.add(int64(f.IDs))
 	c.logprobs.add(logprobs)
 	c.estimate++
 	return tokens, kindOf(f.Visible), true
