@@ -30,6 +30,7 @@ func TestForms(t *testing.T) {
 			t.Run("client hangs up", e.clientHangsUp)
 			t.Run("trailers", e.trailers)
 			t.Run("two set-cookie", e.cookies)
+			t.Run("spoofed destination", e.spoofed)
 			t.Run("5 MB request", e.largeRequest)
 			t.Run("beyond the buffer", e.beyondTheBuffer)
 			t.Run("other paths", e.otherPaths)
@@ -94,6 +95,29 @@ func (e *edge) cookies(t *testing.T) {
 		t.Errorf("cookies (-want +got):\n%s", diff)
 	}
 	e.record(t, x.id)
+}
+
+// spoofed has the client name a destination: it goes where it would have gone.
+func (e *edge) spoofed(t *testing.T) {
+	elsewhere, connections := trap(t)
+	call := chatCall()
+	for _, name := range controlHeaders {
+		call.Header = append(call.Header, testkit.Header{Name: name, Value: elsewhere})
+	}
+	x := e.mustPlay(t, chatScript("spoofed", nil), call)
+	if x.Status != http.StatusOK {
+		t.Errorf("status %d, want 200: %s", x.Status, x.Body)
+	}
+	up := e.upstream(t, x.id)
+	for _, name := range controlHeaders {
+		if got := up.Header.Get(name); got == elsewhere {
+			t.Errorf("the client's %s: %s reached the model server", name, got)
+		}
+	}
+	if n := connections(); n != 0 {
+		t.Errorf("%d connections to the address that the client named, want none", n)
+	}
+	e.checkContext(t, e.span(t, x.id), up)
 }
 
 func (e *edge) largeRequest(t *testing.T) {
@@ -251,6 +275,9 @@ func (e *edge) exactlyOnce(t *testing.T) {
 		if n != 0 {
 			t.Errorf("Envoy counts %d %s, want none", n, name)
 		}
+	}
+	if n, err := e.envoy.Stat(ctx, "http.inference.ext_proc.streams_started"); err != nil || n == 0 {
+		t.Errorf("Envoy counts %d streams_started, %v: the counters above have other names", n, err)
 	}
 	if err := e.inferspan.Stop(ctx); err != nil {
 		t.Errorf("inferspan did not end well: %v\n%s", err, e.inferspan.Log())

@@ -12,6 +12,12 @@ import (
 	"github.com/inferspan/inferspan/internal/testkit"
 )
 
+// controlHeaders are what Envoy and inferspan tell each other by.
+var controlHeaders = []string{
+	"x-gateway-destination-endpoint", "x-gateway-destination-endpoint-served",
+	"x-gateway-destination-endpoint-subset", "x-inferspan-pool", "x-inferspan-ctx",
+}
+
 const tinyChat = `{"model":"tiny","messages":[{"role":"user","content":"hello"}],"stream":true}`
 
 func chatCall() testkit.Call {
@@ -58,7 +64,7 @@ func (e *edge) withoutProcessor(t *testing.T) {
 		testkit.Call{Method: http.MethodGet, Path: "/v1/models"})
 
 	spoofed, connections := trap(t)
-	for _, name := range []string{"x-gateway-destination-endpoint", "X-Inferspan-Pool", "x-inferspan-ctx"} {
+	for _, name := range controlHeaders {
 		call := chatCall()
 		call.Header = append(call.Header, testkit.Header{Name: name, Value: spoofed})
 		e.wantUnmeasured(t, "spoofed "+name, chatScript("spoofed", nil), call)
@@ -76,7 +82,7 @@ func (e *edge) wantUnmeasured(t *testing.T, what string, s testkit.Script, call 
 		return
 	}
 	up := e.upstream(t, x.id)
-	for _, name := range []string{"x-gateway-destination-endpoint", "x-inferspan-pool", "x-inferspan-ctx"} {
+	for _, name := range controlHeaders {
 		if v := up.Header.Get(name); v != "" {
 			t.Errorf("%s: the client's %s: %s reached the model server", what, name, v)
 		}
