@@ -95,14 +95,15 @@ func (x *exchange) reject(r *route.Rejection) {
 	x.response.status = r.Status
 	x.reply.Metadata = x.metadata()
 	x.reply.Metadata[metadataReason] = r.Reason
+	headers := []wire.Header{
+		{Name: "content-type", Value: "application/json"},
+		{Name: reasonHeader, Value: r.Reason},
+	}
+	if traced(&x.start.Trace) {
+		headers = append(headers, wire.Header{Name: traceIDHeader, Value: traceID(&x.start.Trace)})
+	}
 	x.reply.Immediate = &wire.Immediate{
-		Status: r.Status,
-		Headers: []wire.Header{
-			{Name: "content-type", Value: "application/json"},
-			{Name: reasonHeader, Value: r.Reason},
-		},
-		Body:    r.Body(),
-		Details: ownDetails + r.Reason,
+		Status: r.Status, Headers: headers, Body: r.Body(), Details: ownDetails + r.Reason,
 	}
 }
 

@@ -46,9 +46,10 @@ type loop struct {
 	stop atomic.Bool
 	// bound says that Envoy's bytes go through us: the stream can't end yet.
 	bound atomic.Bool
-	// received counts messages, so that the handler sees whether any came.
-	received atomic.Uint64
-	done     chan error // has room for the one result
+	opened time.Time
+	// heard is when the last message came, after opened.
+	heard atomic.Int64
+	done  chan error // has room for the one result
 }
 
 const (
@@ -65,6 +66,7 @@ func (s *Service) process(ss grpc.ServerStream) error {
 		s:      s,
 		stream: wire.NewStream(ss),
 		header: func() error { return ss.SendHeader(metadata.MD{}) },
+		opened: s.cfg.Now(),
 		done:   make(chan error, 1),
 	}
 	l.x = newExchange(s, l.stream, callerOf(ctx))
@@ -96,10 +98,10 @@ func callerOf(ctx context.Context) caller {
 // Envoy can go on without us, and after IdleTimeout without a message in any
 // case.
 func (l *loop) wait() error {
-	idle := time.NewTimer(l.s.cfg.IdleTimeout)
+	timeout := l.s.cfg.IdleTimeout
+	idle := time.NewTimer(timeout)
 	defer idle.Stop()
 	draining := l.s.draining
-	var seen uint64
 	for {
 		select {
 		case err := <-l.done:
@@ -112,13 +114,16 @@ func (l *loop) wait() error {
 				return nil
 			}
 		case <-idle.C:
-			n := l.received.Load()
-			if n == seen && l.state.CompareAndSwap(loopReceiving, loopEnded) {
+			left := timeout - l.s.cfg.Now().Sub(l.opened) + time.Duration(l.heard.Load())
+			if left > 0 {
+				idle.Reset(left)
+				break
+			}
+			if l.state.CompareAndSwap(loopReceiving, loopEnded) {
 				l.s.cfg.Telemetry.Count(countIdle)
 				return nil
 			}
-			seen = n
-			idle.Reset(l.s.cfg.IdleTimeout)
+			idle.Reset(timeout) // a message is being worked on
 		}
 	}
 }
@@ -151,7 +156,7 @@ func (l *loop) serve() (err error) {
 		if err != nil {
 			return l.closed(err, now)
 		}
-		l.received.Add(1)
+		l.heard.Store(int64(now.Sub(l.opened)))
 		over, err := l.handle(now)
 		if err != nil {
 			return l.closed(err, now)

@@ -18,10 +18,11 @@ func traced(t *meter.Trace) bool { return t.TraceID != [16]byte{} && t.SpanID !=
 
 func traceID(t *meter.Trace) string { return hex.EncodeToString(t.TraceID[:]) }
 
-// traceparent is t in the W3C form, version 00.
+// traceparent is t in the W3C form, version 00, with the flag that the server is
+// to see.
 func traceparent(t *meter.Trace) string {
 	flags := "00"
-	if t.Sampled {
+	if t.UpstreamSampled {
 		flags = "01"
 	}
 	return "00-" + traceID(t) + "-" + hex.EncodeToString(t.SpanID[:]) + "-" + flags

@@ -1,0 +1,158 @@
+package processor
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/inferspan/inferspan/processor/meter"
+	"github.com/inferspan/inferspan/processor/route"
+)
+
+// fakeTelemetry keeps what it is told.
+type fakeTelemetry struct {
+	mu      sync.Mutex
+	begins  []Begin
+	records []*meter.Record
+	firsts  []meter.Milestone
+	counts  map[string]int
+	phases  map[string]int
+	trace   meter.Trace
+	panicIn string // the method that panics
+}
+
+func newFakeTelemetry() *fakeTelemetry {
+	return &fakeTelemetry{
+		counts: make(map[string]int),
+		phases: make(map[string]int),
+		trace:  meter.Trace{TraceID: [16]byte{0: 1, 15: 2}, SpanID: [8]byte{0: 3, 7: 4}, Sampled: true, UpstreamSampled: true},
+	}
+}
+
+func (f *fakeTelemetry) enter(method string) {
+	f.mu.Lock()
+	p := f.panicIn == method
+	f.mu.Unlock()
+	if p {
+		panic("injected in " + method)
+	}
+}
+
+func (f *fakeTelemetry) Begin(b Begin) meter.Trace {
+	f.enter("Begin")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begins = append(f.begins, b)
+	return f.trace
+}
+
+func (f *fakeTelemetry) First(m meter.Milestone, _ time.Duration, _ meter.Labels) {
+	f.enter("First")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.firsts = append(f.firsts, m)
+}
+
+func (f *fakeTelemetry) End(r *meter.Record) {
+	f.enter("End")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.records = append(f.records, r)
+}
+
+func (f *fakeTelemetry) Overhead(phase string, d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if d < 0 {
+		panic(fmt.Sprintf("overhead of %s is %v", phase, d))
+	}
+	f.phases[phase]++
+}
+
+func (f *fakeTelemetry) Count(event string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.counts[event]++
+}
+
+func (f *fakeTelemetry) count(event string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.counts[event]
+}
+
+func (f *fakeTelemetry) recorded() []*meter.Record {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]*meter.Record(nil), f.records...)
+}
+
+// fakeRouter decides by a function and checks that every Begin has its End.
+type fakeRouter struct {
+	mu       sync.Mutex
+	decideBy func(route.Request) route.Decision
+	asked    []route.Request
+	inFlight map[string]int
+	begins   int
+}
+
+const (
+	testEndpoint = "10.0.0.1:8000"
+	testPool     = "blue"
+)
+
+// toEndpoint routes all to testEndpoint, and the model alias under another name.
+func toEndpoint(q route.Request) route.Decision {
+	d := route.Decision{Pool: testPool, Endpoint: testEndpoint, Policy: "least-load", Reason: route.ReasonModel}
+	if q.Model == "alias" {
+		d.Model = "real-name"
+	}
+	return d
+}
+
+func newFakeRouter() *fakeRouter {
+	return &fakeRouter{decideBy: toEndpoint, inFlight: make(map[string]int)}
+}
+
+func (f *fakeRouter) Decide(q route.Request) route.Decision {
+	f.mu.Lock()
+	f.asked = append(f.asked, q)
+	f.mu.Unlock()
+	return f.decideBy(q)
+}
+
+func (f *fakeRouter) Begin(endpoint string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begins++
+	f.inFlight[endpoint]++
+}
+
+func (f *fakeRouter) End(endpoint string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.inFlight[endpoint]--
+}
+
+// unbalanced names an endpoint whose Begins and Ends differ, "" for none.
+func (f *fakeRouter) unbalanced() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for e, n := range f.inFlight {
+		if n != 0 {
+			return fmt.Sprintf("%s: %d", e, n)
+		}
+	}
+	return ""
+}
+
+type fakeJournal struct {
+	mu      sync.Mutex
+	records []*meter.Record
+}
+
+func (f *fakeJournal) Add(r *meter.Record) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.records = append(f.records, r)
+}
