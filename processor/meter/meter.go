@@ -57,8 +57,8 @@ type Options struct {
 
 // Meter measures one exchange. It is not safe for concurrent use.
 //
-// A stream costs at most 16 KiB with up to 16 choices, however many tokens it
-// has, beyond the event that is being read.
+// A stream costs at most 16 KiB with up to 8 choices, however many tokens it
+// has, beyond the event that is being read; each further choice half a KiB.
 type Meter struct {
 	start   Start
 	options Options

@@ -24,22 +24,24 @@ func (m *Meter) stall(c *choice, at, gap time.Duration) {
 
 // pace is the gaps of a choice, for their running median. It only has to be
 // right where it makes a stall longer than the shortest: gaps too small for
-// that are counted together, the others by size, four classes to a doubling,
+// that are counted together, the others by size, three classes to a doubling,
 // and the median is the mean of its class.
 type pace struct {
-	fast  int64
-	total int64
-	slow  *[paceClasses]paceClass // nil before the first slow gap
+	fast, total int64
+	slow        *[paceClasses]paceClass // nil before the first slow gap
 }
 
+// paceClass is kept small, as there is one for each class of each choice.
 type paceClass struct {
-	count int64
-	sum   time.Duration
+	count uint32
+	sum   uint32 // of paceUnit; 119 hours and more stay there
 }
 
 const (
 	paceFast    = shortestStall / stallFactor
-	paceClasses = 4 * 12 // up to 4 minutes; longer ones count with the last
+	paceUnit    = 100 * time.Microsecond
+	perDoubling = 3
+	paceClasses = perDoubling * 11 // up to two minutes; longer ones count with the last
 )
 
 func (p *pace) add(gap time.Duration) {
@@ -51,10 +53,12 @@ func (p *pace) add(gap time.Duration) {
 	if p.slow == nil {
 		p.slow = new([paceClasses]paceClass)
 	}
-	class := int(4 * math.Log2(float64(gap)/float64(paceFast)))
+	class := int(perDoubling * math.Log2(float64(gap)/float64(paceFast)))
 	k := &p.slow[min(class, paceClasses-1)]
-	k.count++
-	k.sum += gap
+	if sum := int64(k.sum) + int64(gap/paceUnit); sum <= math.MaxUint32 {
+		k.count++
+		k.sum = uint32(sum)
+	}
 }
 
 // median returns the running median; 0 where it is too small to matter.
@@ -65,9 +69,9 @@ func (p *pace) median() time.Duration {
 	}
 	for i := range p.slow {
 		k := &p.slow[i]
-		below += k.count
-		if below*2 >= p.total {
-			return k.sum / time.Duration(max(k.count, 1))
+		below += int64(k.count)
+		if k.count > 0 && below*2 >= p.total {
+			return time.Duration(k.sum) * paceUnit / time.Duration(k.count)
 		}
 	}
 	return 0
