@@ -100,11 +100,7 @@ func (x *exchange) beginRequest(h requestHead) {
 }
 
 func (x *exchange) onRequestBody(m *wire.Message) error {
-	if !x.request.seen {
-		// Headers that are not sent to us: the body alone tells.
-		x.beginRequest(requestHead{})
-		x.request.hasBody = true
-	}
+	x.withoutHeaders()
 	if x.observe {
 		x.observeRequest(m)
 		return nil
@@ -124,6 +120,15 @@ func (x *exchange) onRequestBody(m *wire.Message) error {
 	}
 	x.observeRequest(m)
 	return nil
+}
+
+// withoutHeaders begins a request whose headers are not sent to us: the body
+// alone tells.
+func (x *exchange) withoutHeaders() {
+	if !x.request.seen {
+		x.beginRequest(requestHead{})
+		x.request.hasBody = true
+	}
 }
 
 // observeRequest reads a request body that is not ours to decide by.
@@ -173,6 +178,7 @@ func (x *exchange) onRequestTrailers(m *wire.Message) error {
 		// The trailers of a BUFFERED body follow its message.
 		return x.pass(m.Phase)
 	}
+	x.withoutHeaders()
 	x.request.ended = true
 	x.endScan()
 	if x.observe {
@@ -189,7 +195,7 @@ func (x *exchange) onRequestTrailers(m *wire.Message) error {
 		if err := x.flush(nil, false); err != nil {
 			return err
 		}
-	case !x.request.decided && x.request.seen:
+	case !x.request.decided:
 		// Without a body message headers can't be set any more: only the
 		// metadata and a rejection still count.
 		x.decide()

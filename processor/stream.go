@@ -45,7 +45,7 @@ type loop struct {
 	// stop asks the receiving goroutine to end at the next boundary.
 	stop atomic.Bool
 	// bound says that Envoy's bytes go through us: the stream can't end yet.
-	bound atomic.Bool
+	bound  atomic.Bool
 	opened time.Time
 	// heard is when the last message came, after opened.
 	heard atomic.Int64

@@ -23,10 +23,9 @@ const (
 	ownNamespace    = "inferspan"
 )
 
-// decode puts in into m, whose slices it reuses. Where in carries no phase,
+// decode puts in into m, which is released. Where in carries no phase,
 // such as a message of flow control only, m.Phase is 0.
 func decode(in *extproc.ProcessingRequest, m *Message) {
-	*m = Message{Headers: m.Headers[:0], Subset: m.Subset[:0]}
 	m.Observe = in.GetObservabilityMode()
 	if c := in.GetProtocolConfig(); c != nil {
 		m.HasConfig = true

@@ -32,6 +32,10 @@ func NewStream(t Transport) *Stream { return &Stream{t: t} }
 // Its error is the transport's, which tells no more than that nothing more
 // will come.
 func (s *Stream) Recv(m *Message) error {
+	// Waiting can take minutes: nothing of the last message, which may be a whole
+	// prompt, is kept meanwhile.
+	s.in.Reset()
+	m.release()
 	if err := s.t.RecvMsg(&s.in); err != nil {
 		return err
 	}

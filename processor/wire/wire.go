@@ -70,6 +70,13 @@ type Message struct {
 	ServedEndpoint string
 }
 
+// release lets go of what the message holds, but for its slices' room.
+func (m *Message) release() {
+	clear(m.Headers)
+	clear(m.Subset)
+	*m = Message{Headers: m.Headers[:0], Subset: m.Subset[:0]}
+}
+
 // Attributes are the request and response attributes that were asked for.
 // Absent ones are empty; Attempts is 0.
 type Attributes struct {
