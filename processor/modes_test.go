@@ -2,6 +2,7 @@ package processor
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -90,7 +91,7 @@ func checkRouted(t *testing.T, got seen) {
 			t.Errorf("metadata %s is %q, want %q", k, got.metadata[k], want)
 		}
 	}
-	if got.responseSet != nil && len(got.responseSet) > 0 && got.responseSet[traceIDHeader] != traceID {
+	if len(got.responseSet) > 0 && got.responseSet[traceIDHeader] != traceID {
 		t.Errorf("%s is %q, want %q", traceIDHeader, got.responseSet[traceIDHeader], traceID)
 	}
 }
@@ -148,7 +149,7 @@ func TestRequestWithoutBody(t *testing.T) {
 			if len(got.set) != 2 {
 				t.Errorf("%v is set, want the destination and the trace context only", got.set)
 			}
-			if r := b.one(); r.Status != 204 || r.Outcome != meter.OK || r.Method != "GET" || r.Path != "/v1/models" {
+			if r := b.one(); r.Status != 204 || r.Outcome != meter.OK || r.Method != http.MethodGet || r.Path != "/v1/models" {
 				t.Errorf("the record is %+v", r)
 			}
 			if q := b.router.asked[0]; q.HasBody || q.HasModel || q.JSON {

@@ -109,7 +109,8 @@ func (c *peerClock) put(now int64, age time.Duration) {
 func (c *peerClock) smallest(now int64) time.Duration {
 	var least time.Duration
 	found := false
-	for _, s := range c.slots {
+	for i := range c.slots {
+		s := &c.slots[i]
 		if s.filled && now-s.second < clockWindow && (!found || s.age < least) {
 			least, found = s.age, true
 		}
