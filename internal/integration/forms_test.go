@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -39,6 +40,7 @@ func TestForms(t *testing.T) {
 				t.Run("empty pool", e.emptyPool)
 			}
 			t.Run("exactly once", e.exactlyOnce)
+			t.Run("access log", e.accessLog)
 		})
 	}
 }
@@ -219,49 +221,6 @@ func (e *edge) rewrite(t *testing.T) {
 	}
 }
 
-func (e *edge) emptyPool(t *testing.T) {
-	call := chatCall()
-	call.Body = []byte(`{"model":"drained","messages":[]}`)
-	e.wantRejected(t, call, http.StatusServiceUnavailable)
-}
-
-// wantRejected wants an answer of ours, whole and as JSON, and no request at a
-// model server.
-func (e *edge) wantRejected(t *testing.T, call testkit.Call, status int) {
-	t.Helper()
-	x := e.mustPlay(t, testkit.Script{Name: "rejected", Status: http.StatusOK}, call)
-	if x.Status != status {
-		t.Errorf("status %d, want %d: %s", x.Status, status, x.Body)
-	}
-	if got := x.Header.Get("content-type"); got != "application/json" {
-		t.Errorf("content-type %q, want application/json", got)
-	}
-	if got := x.Header.Get("content-length"); got != fmt.Sprint(len(x.Body)) {
-		t.Errorf("content-length %q, want %d", got, len(x.Body))
-	}
-	if x.Header.Get("x-inferspan-reason") == "" {
-		t.Error("no x-inferspan-reason")
-	}
-	var answer struct {
-		Error struct {
-			Message, Type string
-			Code          any
-		}
-	}
-	if err := json.Unmarshal(x.Body, &answer); err != nil || answer.Error.Message == "" || answer.Error.Type == "" {
-		t.Errorf("the answer is no OpenAI error: %v: %s", err, x.Body)
-	}
-	for _, v := range e.vllm {
-		if n := len(v.Received(func(r testkit.Received) bool { return r.Header.Get("x-request-id") == x.id })); n != 0 {
-			t.Errorf("the request reached a model server %d times", n)
-		}
-	}
-	if got := e.record(t, x.id)["outcome"]; got != "rejected" {
-		t.Errorf("outcome %v, want rejected", got)
-	}
-	e.span(t, x.id)
-}
-
 // exactlyOnce stops inferspan and wants one span and one count for every
 // exchange, none for what passed unseen, and nothing that Envoy complains of.
 func (e *edge) exactlyOnce(t *testing.T) {
@@ -313,21 +272,46 @@ func (e *edge) exactlyOnce(t *testing.T) {
 	}
 }
 
-// TestModelThatNobodyServes needs a configuration without a pool that takes
-// every model.
-func TestModelThatNobodyServes(t *testing.T) {
-	for _, form := range []string{inline, duplex} {
-		t.Run(form, func(t *testing.T) {
-			t.Parallel()
-			e := newEdge(t, form)
-			e.startInferspan(e.config("main"))
-			e.startEnvoy()
-			e.wantRejected(t, chatCall(), http.StatusNotFound)
-			call := chatCall()
-			call.Body = []byte(strings.Replace(tinyChat, `"tiny"`, `"renamed"`, 1))
-			if x := e.mustPlay(t, chatScript("served", nil), call); x.Status != http.StatusOK {
-				t.Errorf("a model that is served: status %d, want 200", x.Status)
+// accessLog ends Envoy, which writes what is left of its log, and wants an entry
+// for every exchange, with the trace to look up where inferspan could tell it.
+func (e *edge) accessLog(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := e.envoy.Stop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	want, got := map[string]string{}, map[string]string{}
+	e.mu.Lock()
+	for id := range e.scripts {
+		want[id] = ""
+	}
+	e.mu.Unlock()
+	if routed(e.form) {
+		for _, s := range e.sink.Spans(func(testkit.Span) bool { return true }) {
+			if id, ok := testkit.Attr(s.GetAttributes(), "inferspan.request.id"); ok {
+				want[fmt.Sprint(id)] = hex.EncodeToString(s.GetTraceId())
 			}
-		})
+		}
+	}
+	for line := range strings.Lines(e.envoy.Log()) {
+		var entry struct {
+			Path      string `json:"path"`
+			Status    int    `json:"status"`
+			RequestID string `json:"request_id"`
+			Inferspan struct {
+				TraceID string `json:"trace_id"`
+			} `json:"inferspan"`
+		}
+		if json.Unmarshal([]byte(line), &entry) != nil || entry.Path == "/ws" || entry.Path == "/v1/realtime" {
+			continue
+		}
+		if entry.Status == http.StatusRequestEntityTooLarge {
+			delete(want, entry.RequestID) // Envoy answered before there was a decision to tell
+			continue
+		}
+		got[entry.RequestID] = entry.Inferspan.TraceID
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("traces in the access log by request id (-want +got):\n%s", diff)
 	}
 }
