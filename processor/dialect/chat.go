@@ -67,8 +67,8 @@ func readDelta(s *scan, c *Choice) {
 func (s *scan) content() (shown, empty bool) {
 	switch s.peek() {
 	case '"':
-		n := len(s.text())
-		return n > 0, n == 0
+		shown = s.shown()
+		return shown, !shown
 	case '[':
 		return s.count() > 0, false
 	}

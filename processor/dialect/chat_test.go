@@ -9,7 +9,7 @@ import (
 func read(d Dialect, eventType, data string) Facts {
 	var f Facts
 	d.Read(&f, []byte(eventType), []byte(data))
-	f.scan = scan{}
+	f.scan, f.forms = scan{}, forms{}
 	if len(f.Choices) == 0 {
 		f.Choices = nil
 	}

@@ -8,12 +8,10 @@ func completionsChoice(s *scan, c *Choice) {
 		case "index":
 			c.Index = s.index()
 		case "text":
-			n, isText := -1, s.peek() == '"'
-			if text := s.str(); isText {
-				n = len(text)
-			}
-			c.EmptyText, c.Visible = n == 0, 0
-			if n > 0 {
+			isText := s.peek() == '"'
+			shown := s.shown()
+			c.EmptyText, c.Visible = isText && !shown, 0
+			if shown {
 				c.Visible = Content
 			}
 		case "logprobs":

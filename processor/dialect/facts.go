@@ -23,7 +23,8 @@ type Facts struct {
 	ID, Model Text
 	Metrics   Metrics
 
-	scan scan
+	scan  scan
+	forms forms
 }
 
 // Choice is what one event says of one choice.
@@ -97,5 +98,17 @@ type Metrics struct {
 // Reset empties f, keeps its memory, and lets go of what it was read from.
 func (f *Facts) Reset() {
 	clear(f.Choices)
-	*f = Facts{Choices: f.Choices[:0]}
+	f.Skipped, f.Done = false, false
+	f.Choices, f.Unread = f.Choices[:0], 0
+	f.ID, f.Model = nil, nil
+	if f.Usage.Present {
+		f.Usage = Usage{}
+	}
+	if f.Metrics.Present {
+		f.Metrics = Metrics{}
+	}
+	if f.Error.Set {
+		f.Error = Error{}
+	}
+	f.scan.b = nil
 }

@@ -34,9 +34,16 @@ func (d Dialect) Known() bool { return int(d) < len(apis) && apis[d].event != ni
 // Known.
 func (d Dialect) Read(f *Facts, eventType, data []byte) {
 	f.Reset()
+	if len(eventType) == 0 && f.forms.read(d, f, data) {
+		return
+	}
 	if !apis[d].event(f, eventType, data) {
 		f.Reset()
 		f.Skipped = true
+		return
+	}
+	if len(eventType) == 0 && !f.Done {
+		f.forms.learn(f, data)
 	}
 }
 

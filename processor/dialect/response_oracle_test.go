@@ -236,7 +236,7 @@ func measure(v any) Float {
 func decoded(f *Facts) Facts {
 	const all = 1 << 20
 	g := *f
-	g.scan = scan{}
+	g.scan, g.forms = scan{}, forms{}
 	for _, t := range []*Text{&g.ID, &g.Model, &g.Error.Type, &g.Error.Code} {
 		if *t != nil {
 			*t = Text(t.Decode(all))

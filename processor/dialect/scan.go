@@ -17,6 +17,9 @@ type scan struct {
 	bad bool
 	// first: an object or array was just entered, so no comma is due.
 	first bool
+	// from and to are the last text that was shown: its first byte, and the
+	// quote behind it. from == to: none was.
+	from, to int
 	// key's memory, where a key had to be unescaped.
 	unescaped [32]byte
 }

@@ -117,5 +117,14 @@ func (s *scan) index() int {
 	return int(n.N)
 }
 
-// shown tells whether the next value is a string that is not empty.
-func (s *scan) shown() bool { return len(s.str()) > 0 }
+// shown tells whether the next value is a string that is not empty. Nothing else
+// of the string may matter: it is where a form gets its hole.
+func (s *scan) shown() bool {
+	text := s.str()
+	if len(text) == 0 {
+		return false
+	}
+	s.to = s.i - 1
+	s.from = s.to - len(text)
+	return true
+}

@@ -8,7 +8,9 @@ import (
 
 var bounds = Options{GapBounds: []time.Duration{10 * time.Millisecond, 20 * time.Millisecond}}
 
-func bucket(n int64, total int) GapBucket { return GapBucket{n, time.Duration(total) * time.Millisecond} }
+func bucket(n int64, total int) GapBucket {
+	return GapBucket{n, time.Duration(total) * time.Millisecond}
+}
 
 // spread fails where gaps are distributed in another way.
 func spread(t *testing.T, what string, got Gaps, exact, assumed []GapBucket) {
