@@ -158,3 +158,37 @@ func TestRequestWithoutBody(t *testing.T) {
 		})
 	}
 }
+
+// A stream that begins with the response, as for Envoy's own answers, has a
+// record without a request, and passes as it came.
+func TestResponseWithoutRequest(t *testing.T) {
+	for _, response := range []bodyMode{buffered, partial, streamed, duplex} {
+		for name, s := range map[string]shape{
+			"JSON":         {response: []string{`{"choices"`, `:[]}`}, responseHead: []string{":status", "200", "content-type", "application/json"}},
+			"an empty end": {response: []string{`{"choices"`, `:[]}`}, emptyEnd: true},
+			"no JSON":      {response: []string{"no healthy upstream"}, responseHead: []string{":status", "503"}},
+			"trailers":     {response: []string{"x"}, responseTrailers: true},
+			"no body":      {responseHead: []string{":status", "413"}},
+		} {
+			t.Run(response.String()+"/"+name, func(t *testing.T) {
+				b := newBench(t)
+				s.localReply = true
+				e := b.inline(buffered, response)
+				got := play(t, e, buffered, response, s)
+				e.hangUp()
+				if want := strings.Join(s.response, ""); got.downstream != want {
+					t.Errorf("the body is %q, want %q", got.downstream, want)
+				}
+				if len(got.responseSet) != 1 || got.responseSet[traceIDHeader] == "" {
+					t.Errorf("%v is set", got.responseSet)
+				}
+				if r := b.one(); r.Path != "" || r.RequestModel.OK || r.Status == 0 {
+					t.Errorf("the record has path %q, status %d", r.Path, r.Status)
+				}
+				if len(b.router.asked) != 0 {
+					t.Error("the router was asked")
+				}
+			})
+		}
+	}
+}

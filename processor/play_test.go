@@ -29,6 +29,8 @@ type shape struct {
 	requestTrailers, responseTrailers bool
 	// emptyEnd: the end comes as an empty frame of its own.
 	emptyEnd bool
+	// localReply: there is no request, Envoy answers itself.
+	localReply bool
 }
 
 // seen is what Envoy would do to the exchange by our replies.
@@ -49,34 +51,14 @@ func play(t *testing.T, e *envoy, request, response bodyMode, s shape) seen {
 	p := &player{t: t, e: e, seen: seen{
 		set: map[string]string{}, responseSet: map[string]string{}, metadata: map[string]string{},
 	}}
-	head := s.head
-	if head == nil {
-		head = chatHead()
+	if !s.localReply {
+		p.request(request, s)
 	}
-	p.direction(side{
-		mode: request, head: head, frames: s.request, trailers: s.requestTrailers, emptyEnd: s.emptyEnd,
-		headers: requestHeaders, body: requestBody, trailer: requestTrailers,
-		headerReply: func(r *extproc.ProcessingResponse) *extproc.HeadersResponse { return r.GetRequestHeaders() },
-		bodyReply:   func(r *extproc.ProcessingResponse) *extproc.BodyResponse { return r.GetRequestBody() },
-		trailReply:  func(r *extproc.ProcessingResponse) bool { return r.GetRequestTrailers() != nil },
-		set:         p.seen.set, to: &p.seen.upstream,
-	})
 	if p.seen.immediate != nil {
 		e.ended()
 		return p.seen
 	}
-	responseHead := s.responseHead
-	if responseHead == nil {
-		responseHead = streamHead
-	}
-	p.direction(side{
-		mode: response, head: responseHead, frames: s.response, trailers: s.responseTrailers, emptyEnd: s.emptyEnd,
-		headers: responseHeaders, body: responseBody, trailer: responseTrailers,
-		headerReply: func(r *extproc.ProcessingResponse) *extproc.HeadersResponse { return r.GetResponseHeaders() },
-		bodyReply:   func(r *extproc.ProcessingResponse) *extproc.BodyResponse { return r.GetResponseBody() },
-		trailReply:  func(r *extproc.ProcessingResponse) bool { return r.GetResponseTrailers() != nil },
-		set:         p.seen.responseSet, to: &p.seen.downstream,
-	})
+	p.response(response, s)
 	return p.seen
 }
 
@@ -84,6 +66,38 @@ type player struct {
 	t    *testing.T
 	e    *envoy
 	seen seen
+}
+
+func (p *player) request(mode bodyMode, s shape) {
+	p.t.Helper()
+	head := s.head
+	if head == nil {
+		head = chatHead()
+	}
+	p.direction(side{
+		mode: mode, head: head, frames: s.request, trailers: s.requestTrailers, emptyEnd: s.emptyEnd,
+		headers: requestHeaders, body: requestBody, trailer: requestTrailers,
+		headerReply: func(r *extproc.ProcessingResponse) *extproc.HeadersResponse { return r.GetRequestHeaders() },
+		bodyReply:   func(r *extproc.ProcessingResponse) *extproc.BodyResponse { return r.GetRequestBody() },
+		trailReply:  func(r *extproc.ProcessingResponse) bool { return r.GetRequestTrailers() != nil },
+		set:         p.seen.set, to: &p.seen.upstream,
+	})
+}
+
+func (p *player) response(mode bodyMode, s shape) {
+	p.t.Helper()
+	head := s.responseHead
+	if head == nil {
+		head = streamHead
+	}
+	p.direction(side{
+		mode: mode, head: head, frames: s.response, trailers: s.responseTrailers, emptyEnd: s.emptyEnd,
+		headers: responseHeaders, body: responseBody, trailer: responseTrailers,
+		headerReply: func(r *extproc.ProcessingResponse) *extproc.HeadersResponse { return r.GetResponseHeaders() },
+		bodyReply:   func(r *extproc.ProcessingResponse) *extproc.BodyResponse { return r.GetResponseBody() },
+		trailReply:  func(r *extproc.ProcessingResponse) bool { return r.GetResponseTrailers() != nil },
+		set:         p.seen.responseSet, to: &p.seen.downstream,
+	})
 }
 
 // side is one direction of an exchange.
