@@ -251,7 +251,7 @@ func (p *pruner) value(c byte) {
 		}
 		p.braces, p.nested, p.state = 0, 0, pruneNested
 		p.skip([]byte{c}, 0)
-	case literalByte(c):
+	case literalByte[c]:
 		p.state = pruneLiteral
 		p.textAt = len(p.out)
 		p.literal([]byte{c}, 0)
@@ -332,15 +332,11 @@ func (p *pruner) beginText(state pruneState, wanted bool) {
 	p.state, p.textAt, p.escape, p.cut = state, len(p.out), 0, !wanted
 }
 
-func literalByte(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '+' || c == '.'
-}
-
 // literal reads on in a number or word, up to the byte behind it.
 func (p *pruner) literal(b []byte, i int) int {
 	for ; i < len(b); i++ {
 		c := b[i]
-		if !literalByte(c) {
+		if !literalByte[c] {
 			p.state = pruneAfter
 			return i
 		}

@@ -42,6 +42,16 @@ type Scanner struct {
 	// in the body, for the Rewriter.
 	replaceable []bodySpan
 	open        int64
+
+	// What the asker needs: the last top-level stream_options, where the body's
+	// own closing brace stands (-1: not seen), and what a server may make more
+	// than one choice of.
+	options scanOptions
+	bodyEnd int64
+	beam    bool
+	prompts int // in lists of prompts, those that are not token ids of one
+	// prompting: the container that is skipped is a list of prompts or token ids.
+	prompting bool
 }
 
 // bodySpan is a part of a body, from start up to end.
@@ -52,7 +62,7 @@ func NewScanner(d Dialect) *Scanner {
 	return &Scanner{
 		request:   Request{Dialect: d, N: -1, MaxTokens: -1},
 		maxTokens: -1, maxCompletionTokens: -1,
-		open: -1,
+		open: -1, bodyEnd: -1,
 	}
 }
 

@@ -1,91 +1,166 @@
 package dialect
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
-// Rewriter replaces the top-level model name of a request body while its bytes
-// pass, cut anywhere. Every byte but the values of the top-level members
-// "model" stays as it came. Replaced are names up to [MaxModel] bytes and null,
-// which a server takes for a name too; of several members all, so that the
-// server's choice among them does not matter.
+// Rewriter changes a request body while its bytes pass, cut anywhere: it
+// replaces the top-level model name, or has the body ask for usage, or both.
+// Every other byte stays as it came.
 //
-// It holds back at most one such value: a few KiB. For any cutting the output
-// is the same, that of [RewriteModel]. It is not safe for concurrent use.
+// Of a model, names up to [MaxModel] bytes are replaced and null, which a server
+// takes for a name too; of several members "model" all, so that the server's
+// choice among them does not matter. Usage is asked for in the last top-level
+// "stream_options", where there is one, else by a new one at the end.
+//
+// It holds back at most one model value, a few KiB, and where usage is asked for
+// and "stream_options" stands early what follows it, a few hundred KiB. For any
+// cutting the output is the same, that of [Rewrite]. It is not safe for
+// concurrent use.
 type Rewriter struct {
 	scanner *Scanner
-	name    []byte // as JSON
-	held    []byte // the body's last bytes so far, not yet given out
+	name    []byte     // as JSON; nil: the model stays
+	ask     *asker     // nil: nothing is asked
+	edits   []bodyEdit // of what is held or just came, in order
+	held    []byte     // the body's last bytes so far, not yet given out
+	changed bool
+}
+
+// bodyEdit puts with in the place of a part of the body.
+type bodyEdit struct {
+	bodySpan
+	with []byte
+}
+
+// Edit says what is to change in a request body.
+type Edit struct {
+	// Model is the name that the model gets; "": it keeps its own.
+	Model string
+	// Ask has the body ask for usage, where that can be hidden again.
+	Ask bool
+}
+
+// NewEditor returns a Rewriter that does what e says, for the body of a request
+// of dialect d.
+func NewEditor(d Dialect, e Edit) *Rewriter {
+	w := &Rewriter{scanner: NewScanner(d)}
+	if e.Model != "" {
+		w.name, _ = json.Marshal(e.Model) //nolint:errchkjson // a string always has a JSON form
+	}
+	if e.Ask && (d == Chat || d == Completions) {
+		w.ask = new(asker)
+	}
+	return w
 }
 
 // NewRewriter returns a Rewriter that puts name in place, for the body of a
 // request of dialect d.
 func NewRewriter(d Dialect, name string) *Rewriter {
-	quoted, _ := json.Marshal(name) //nolint:errchkjson // a string always has a JSON form
-	return &Rewriter{scanner: NewScanner(d), name: quoted}
+	return NewEditor(d, Edit{Model: name})
 }
 
 // Scanner returns the Scanner that the Rewriter feeds, so that a body need not
 // be scanned twice. It tells what was asked before it was rewritten.
 func (w *Rewriter) Scanner() *Scanner { return w.scanner }
 
+// Asked returns what the body asks for that the client did not. It is known at
+// the end of the body.
+func (w *Rewriter) Asked() Asked {
+	if w.ask == nil {
+		return Asked{}
+	}
+	return w.ask.asked
+}
+
 // Write takes the next bytes of the body and appends to dst what can be given
 // out.
 func (w *Rewriter) Write(dst, piece []byte) []byte {
-	s := w.scanner
-	start := s.offset
-	s.Write(piece)
-	at := start - int64(len(w.held)) // the offset of what is to be given out next
-	for _, v := range s.replaceable {
-		dst = w.give(dst, piece, start, bodySpan{at, v.start})
-		dst = append(dst, w.name...)
-		at = v.end
+	if w.ask == nil {
+		return w.write(dst, piece)
 	}
-	end := s.offset
-	if s.open >= 0 {
-		end = s.open
-	}
-	dst = w.give(dst, piece, start, bodySpan{at, end})
-	if s.open < 0 {
-		w.held = w.held[:0]
-		return dst
-	}
-	if end >= start {
-		w.held = append(w.held[:0], piece[end-start:]...)
-	} else {
-		w.held = append(w.held, piece...)
+	for len(piece) > 0 {
+		n := min(len(piece), askStride-int(w.scanner.offset%askStride))
+		if w.ask.settled {
+			n = len(piece)
+		}
+		dst = w.write(dst, piece[:n])
+		piece = piece[n:]
 	}
 	return dst
 }
 
-// give appends a part of the body, which lies in what is held, in piece, which
-// begins at start, or in both.
-func (w *Rewriter) give(dst, piece []byte, start int64, part bodySpan) []byte {
-	if part.start < start {
-		held := w.held[int64(len(w.held))-(start-part.start):]
-		if n := part.end - part.start; n < int64(len(held)) {
-			return append(dst, held[:n]...)
+// write is Write of a piece within which nothing is to be decided early.
+func (w *Rewriter) write(dst, piece []byte) []byte {
+	s := w.scanner
+	s.Write(piece)
+	w.held = append(w.held, piece...)
+	if w.name != nil {
+		for _, span := range s.replaceable {
+			w.edits = append(w.edits, bodyEdit{span, w.name})
 		}
-		dst = append(dst, held...)
-		part.start = start
 	}
-	return append(dst, piece[part.start-start:part.end-start]...)
+	return w.release(dst, false)
 }
 
-// Close ends the body and appends to dst what was held back: the beginning of
-// a value that never ended.
+// release gives out what is held, as far as it is sure what becomes of it; over
+// says that the body has ended.
+func (w *Rewriter) release(dst []byte, over bool) []byte {
+	s := w.scanner
+	start, end := s.offset-int64(len(w.held)), s.offset
+	if w.ask != nil {
+		if edits := w.ask.decide(s, w.held, start, over); len(edits) > 0 {
+			w.edits = append(w.edits, edits...)
+			slices.SortStableFunc(w.edits, func(a, b bodyEdit) int { return int(a.start - b.start) })
+		}
+		if from := w.ask.from(s); from >= 0 {
+			end = min(end, from)
+		}
+	}
+	if s.open >= 0 {
+		end = min(end, s.open)
+	}
+	at := start
+	done := 0
+	for _, e := range w.edits {
+		if e.end > end {
+			break
+		}
+		dst = append(dst, w.held[at-start:e.start-start]...)
+		dst = append(dst, e.with...)
+		at = e.end
+		w.changed = true
+		done++
+	}
+	w.edits = slices.Delete(w.edits, 0, done)
+	dst = append(dst, w.held[at-start:end-start]...)
+	w.held = w.held[:copy(w.held, w.held[end-start:])]
+	return dst
+}
+
+// Close ends the body and appends to dst what was held back.
 func (w *Rewriter) Close(dst []byte) []byte {
 	w.scanner.Close()
-	dst = append(dst, w.held...)
+	dst = w.release(dst, true)
 	w.held = nil
 	return dst
+}
+
+// Rewrite returns a whole body of a request of dialect d with e done, or body
+// itself where there is nothing to do, and what it asks for now.
+func Rewrite(d Dialect, body []byte, e Edit) ([]byte, Asked) {
+	w := NewEditor(d, e)
+	out := w.Write(make([]byte, 0, len(body)+len(w.name)+len(usageMember)), body)
+	out = w.Close(out)
+	if !w.changed {
+		return body, Asked{}
+	}
+	return out, w.Asked()
 }
 
 // RewriteModel returns a whole body with its model name replaced, or body
 // itself where there is none to replace. See [Rewriter] for what is replaced.
 func RewriteModel(body []byte, name string) []byte {
-	w := NewRewriter(Unknown, name)
-	out := w.Write(make([]byte, 0, len(body)+len(w.name)), body)
-	if len(w.scanner.replaceable) == 0 {
-		return body
-	}
-	return w.Close(out)
+	body, _ = Rewrite(Unknown, body, Edit{Model: name})
+	return body
 }

@@ -86,7 +86,7 @@ func (s *Scanner) punctuation(c byte, at int64) {
 			s.token.begin(maxScalar)
 			s.state = stateKeyText
 		case c == '}' && s.state == stateKeyOrEnd:
-			s.leave()
+			s.leave(at)
 		default:
 			s.state = stateOver
 		}
@@ -97,7 +97,7 @@ func (s *Scanner) punctuation(c byte, at int64) {
 		}
 	case stateValueOrEnd, stateValue:
 		if c == ']' && s.state == stateValueOrEnd {
-			s.leave()
+			s.leave(at)
 			return
 		}
 		s.beginValue(c, at)
@@ -108,7 +108,7 @@ func (s *Scanner) punctuation(c byte, at int64) {
 		case c == ',':
 			s.state = stateKey
 		case c == s.in.end():
-			s.leave()
+			s.leave(at)
 		default:
 			s.state = stateOver
 		}
@@ -122,6 +122,9 @@ func (s *Scanner) beginValue(c byte, at int64) {
 		s.request.LastRole = ""
 		s.field = fieldNone
 	}
+	if s.field == fieldStreamOptions {
+		s.options.begin(c, at)
+	}
 	switch {
 	case c == '"':
 		if s.field == fieldModel {
@@ -131,7 +134,7 @@ func (s *Scanner) beginValue(c byte, at int64) {
 			s.token.begin(maxScalar)
 		}
 		s.state = stateText
-		if s.field == fieldNone {
+		if s.field == fieldNone || s.field == fieldPrompt {
 			s.state = stateSkipText
 		}
 	case c == '{' || c == '[':
@@ -160,17 +163,21 @@ func (s *Scanner) enter(c byte) {
 		s.in, s.state = inMessage, stateKeyOrEnd
 	default:
 		s.nested, s.state = 1, stateSkip
+		s.prompting = c == '[' && s.field == fieldPrompt
 	}
 }
 
-// leave ends the object or array that is being read.
-func (s *Scanner) leave() {
+// leave ends the object or array that is being read, whose last byte is at.
+func (s *Scanner) leave(at int64) {
 	s.state = stateAfterValue
 	switch s.in {
 	case inBody:
-		s.state = stateOver
+		s.state, s.bodyEnd = stateOver, at
 	case inMessage:
 		s.in = inMessages
+	case inOptions:
+		s.options.end(optionsObject, at+1)
+		s.in = inBody
 	default:
 		s.in = inBody
 	}
@@ -254,9 +261,11 @@ func (s *Scanner) skip(p []byte, i int) int {
 	for ; i < len(p); i++ {
 		switch p[i] {
 		case '"':
+			s.countPrompt()
 			s.state = stateSkipNested
 			return i + 1
 		case '{', '[':
+			s.countPrompt()
 			s.nested++
 		case '}', ']':
 			s.nested--
@@ -290,8 +299,20 @@ func (s *Scanner) endValue(k valueKind, end int64) {
 		s.replaceable = append(s.replaceable, bodySpan{s.open, end})
 	}
 	s.open = -1
+	if s.field == fieldStreamOptions && k == kindLiteral && !s.token.tooLong && string(s.token.b) == "null" {
+		s.options.end(optionsNull, end)
+	}
 	s.set(s.field, k, s.token.b)
 	s.state = stateAfterValue
+}
+
+// countPrompt takes the first byte of a string or container in one that is not
+// read: in a list of prompts it is one of them, in a prompt of token ids there
+// is none.
+func (s *Scanner) countPrompt() {
+	if s.prompting && s.nested == 1 {
+		s.prompts++
+	}
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }

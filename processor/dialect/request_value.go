@@ -23,6 +23,8 @@ const (
 	fieldGenerationPrompt
 	fieldMessages
 	fieldRole
+	fieldBeam
+	fieldPrompt
 )
 
 // valueKind is the kind of a JSON value, as far as it matters.
@@ -57,6 +59,10 @@ func (c scanContainer) field(key []byte) member {
 			return fieldGenerationPrompt
 		case "messages":
 			return fieldMessages
+		case "use_beam_search":
+			return fieldBeam
+		case "prompt", "prompt_embeds":
+			return fieldPrompt
 		}
 	case inOptions:
 		switch string(key) {
@@ -106,6 +112,8 @@ func (s *Scanner) set(f member, k valueKind, b []byte) {
 		r.Echo = boolValue(k, b, false)
 	case fieldGenerationPrompt:
 		r.NoGenerationPrompt = !boolValue(k, b, true)
+	case fieldBeam:
+		s.beam = boolValue(k, b, false)
 	case fieldMessages:
 		r.LastRole = ""
 	case fieldRole:

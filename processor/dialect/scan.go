@@ -17,6 +17,8 @@ type scan struct {
 	bad bool
 	// first: an object or array was just entered, so no comma is due.
 	first bool
+	// escaped: the last string has escapes.
+	escaped bool
 	// from and to are the last text that was shown: its first byte, and the
 	// quote behind it. from == to: none was.
 	from, to int
@@ -85,7 +87,7 @@ func (s *scan) key() []byte {
 		s.fail()
 		return nil
 	}
-	if bytes.IndexByte(k, '\\') >= 0 {
+	if s.escaped {
 		return s.unescape(k)
 	}
 	return k
@@ -110,19 +112,32 @@ func (s *scan) unescape(k []byte) []byte {
 // text reads the string whose opening quote is next and returns what stands
 // between its quotes, escapes as they are.
 func (s *scan) text() []byte {
-	start := s.i + 1
-	for i := start; i < len(s.b); i++ {
-		switch s.b[i] {
-		case '"':
-			s.i = i + 1
-			return s.b[start:i]
-		case '\\':
+	b, start := s.b, s.i+1
+	s.escaped = false
+	for i := start; i < len(b); i++ {
+		if !textByte[b[i]] {
+			if b[i] == '"' {
+				s.i = i + 1
+				return b[start:i]
+			}
+			s.escaped = true
 			i++
 		}
 	}
 	s.fail()
 	return nil
 }
+
+// textByte tells which bytes are just a string's, literalByte which can be a
+// number's or a word's.
+var textByte, literalByte = func() (text, literal [256]bool) {
+	for i := range text {
+		c := byte(i)
+		text[i] = c != '"' && c != '\\'
+		literal[i] = c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '+' || c == '.'
+	}
+	return text, literal
+}()
 
 // skip passes over one value.
 func (s *scan) skip() {
@@ -140,7 +155,7 @@ func (s *scan) skip() {
 func (s *scan) literal() []byte {
 	s.peek()
 	start := s.i
-	for s.i < len(s.b) && literalByte(s.b[s.i]) {
+	for s.i < len(s.b) && literalByte[s.b[s.i]] {
 		s.i++
 	}
 	if s.i == start {
