@@ -63,8 +63,8 @@ func (m *form) fits(data []byte) bool {
 	if len(m.data) == 0 || end <= m.from {
 		return false
 	}
-	return string(data[end:]) == string(m.data[m.to:]) &&
-		string(data[:m.from]) == string(m.data[:m.from]) &&
+	return bytes.Equal(data[end:], m.data[m.to:]) &&
+		bytes.Equal(data[:m.from], m.data[:m.from]) &&
 		isText(data[m.from:end])
 }
 

@@ -40,6 +40,7 @@ const (
 // be told from its body.
 type asker struct {
 	settled bool
+	patient bool // the whole body is at hand: nothing is decided early
 	asked   Asked
 }
 
@@ -56,19 +57,12 @@ func (a *asker) from(s *Scanner) int64 {
 // scanner is. over says that no more of the body comes.
 func (a *asker) decide(s *Scanner, held []byte, start int64, over bool) []bodyEdit {
 	whole := s.bodyEnd >= 0
-	switch {
-	case a.settled:
-		return nil
-	case whole, over, s.Finished():
-	case s.options.kind == optionsAbsent || s.offset%askStride != 0:
-		return nil
-	case s.options.kind == optionsOpen && s.offset-s.options.span.start > maxOptions:
-	case s.offset-s.options.span.start > maxUndecided:
-	default:
+	if a.settled || !whole && !over && !s.Finished() && !a.late(s) {
 		return nil
 	}
 	a.settled = true
-	if !s.request.Stream || s.request.N > 1 || s.beam || s.prompts > 1 {
+	broken := !whole && (over || s.Finished())
+	if broken || !s.request.Stream || s.request.N > 1 || s.beam || s.prompts > 1 {
 		return nil
 	}
 	switch o := s.options; o.kind {
@@ -88,6 +82,15 @@ func (a *asker) decide(s *Scanner, held []byte, start int64, over bool) []bodyEd
 		}
 	}
 	return nil
+}
+
+// late tells that too much of the body is held to wait for the rest of it.
+func (a *asker) late(s *Scanner) bool {
+	if a.patient || s.options.kind == optionsAbsent || s.offset%askStride != 0 {
+		return false
+	}
+	held := s.offset - s.options.span.start
+	return held > maxUndecided || s.options.kind == optionsOpen && held > maxOptions
 }
 
 // amend asks by what is missing in the client's own stream_options, which stand

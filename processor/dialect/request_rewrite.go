@@ -94,22 +94,27 @@ func (w *Rewriter) Write(dst, piece []byte) []byte {
 func (w *Rewriter) write(dst, piece []byte) []byte {
 	s := w.scanner
 	s.Write(piece)
-	w.held = append(w.held, piece...)
 	if w.name != nil {
 		for _, span := range s.replaceable {
 			w.edits = append(w.edits, bodyEdit{span, w.name})
 		}
 	}
-	return w.release(dst, false)
+	if len(w.held) > 0 {
+		w.held = append(w.held, piece...)
+		piece = w.held
+	}
+	dst, kept := w.release(dst, piece, false)
+	w.held = append(w.held[:0], kept...)
+	return dst
 }
 
-// release gives out what is held, as far as it is sure what becomes of it; over
-// says that the body has ended.
-func (w *Rewriter) release(dst []byte, over bool) []byte {
+// release gives out the end of the body so far, b, as far as it is sure what
+// becomes of it, and returns the rest. over says that the body has ended.
+func (w *Rewriter) release(dst, b []byte, over bool) (out, kept []byte) {
 	s := w.scanner
-	start, end := s.offset-int64(len(w.held)), s.offset
+	start, end := s.offset-int64(len(b)), s.offset
 	if w.ask != nil {
-		if edits := w.ask.decide(s, w.held, start, over); len(edits) > 0 {
+		if edits := w.ask.decide(s, b, start, over); len(edits) > 0 {
 			w.edits = append(w.edits, edits...)
 			slices.SortStableFunc(w.edits, func(a, b bodyEdit) int { return int(a.start - b.start) })
 		}
@@ -126,22 +131,20 @@ func (w *Rewriter) release(dst []byte, over bool) []byte {
 		if e.end > end {
 			break
 		}
-		dst = append(dst, w.held[at-start:e.start-start]...)
+		dst = append(dst, b[at-start:e.start-start]...)
 		dst = append(dst, e.with...)
 		at = e.end
 		w.changed = true
 		done++
 	}
 	w.edits = slices.Delete(w.edits, 0, done)
-	dst = append(dst, w.held[at-start:end-start]...)
-	w.held = w.held[:copy(w.held, w.held[end-start:])]
-	return dst
+	return append(dst, b[at-start:end-start]...), b[end-start:]
 }
 
 // Close ends the body and appends to dst what was held back.
 func (w *Rewriter) Close(dst []byte) []byte {
 	w.scanner.Close()
-	dst = w.release(dst, true)
+	dst, _ = w.release(dst, w.held, true)
 	w.held = nil
 	return dst
 }
@@ -150,6 +153,9 @@ func (w *Rewriter) Close(dst []byte) []byte {
 // itself where there is nothing to do, and what it asks for now.
 func Rewrite(d Dialect, body []byte, e Edit) ([]byte, Asked) {
 	w := NewEditor(d, e)
+	if w.ask != nil {
+		w.ask.patient = true
+	}
 	out := w.Write(make([]byte, 0, len(body)+len(w.name)+len(usageMember)), body)
 	out = w.Close(out)
 	if !w.changed {

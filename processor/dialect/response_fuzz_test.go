@@ -71,6 +71,7 @@ func TestRecordedEvents(t *testing.T) {
 }
 
 func fuzzEvents(f *testing.F, d Dialect) {
+	f.Helper()
 	events, bodies := recorded(f)
 	for i := 0; i < len(events); i += 10 {
 		f.Add(events[i])

@@ -81,7 +81,7 @@ const maxFinish = 128
 // finished tells whether every choice that was named has finished; no choice,
 // no finish.
 func (cs *choices) finished() bool {
-	any := false
+	named := false
 	for _, c := range cs.all {
 		if c == nil {
 			continue
@@ -89,9 +89,9 @@ func (cs *choices) finished() bool {
 		if !c.finish.OK {
 			return false
 		}
-		any = true
+		named = true
 	}
-	return any
+	return named
 }
 
 // anyFinished tells whether one has.

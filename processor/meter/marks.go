@@ -30,7 +30,7 @@ var tapes = sync.Pool{New: func() any { return new(tape) }}
 // onTape returns the exchange's tape.
 func (m *Meter) onTape() *tape {
 	if m.tape == nil {
-		m.tape = tapes.Get().(*tape)
+		m.tape, _ = tapes.Get().(*tape) // the pool has no others
 	}
 	return m.tape
 }

@@ -28,6 +28,7 @@
 package meter
 
 import (
+	"net/http"
 	"strings"
 	"time"
 
@@ -95,7 +96,7 @@ func New(s Start, o Options) *Meter {
 
 func (m *Meter) setDialect(d dialect.Dialect) {
 	m.dialect = d
-	m.known = d.Known() && (m.start.Method == "" || m.start.Method == "POST")
+	m.known = d.Known() && (m.start.Method == "" || m.start.Method == http.MethodPost)
 }
 
 // Ask tells what the request asked for; at most once, before Headers where the
@@ -143,6 +144,6 @@ func (m *Meter) Close(at time.Duration, c Cause) *Record {
 
 func (m *Meter) mustBeOpen() {
 	if m.closed {
-		panic("meter: used after Close")
+		panic("meter: used after Close") //nolint:forbidigo // violated invariant
 	}
 }
