@@ -67,10 +67,8 @@ func (a *asker) decide(s *Scanner, held []byte, start int64, over bool) []bodyEd
 	}
 	switch o := s.options; o.kind {
 	case optionsAbsent:
-		if whole {
-			a.asked = Asked{IncludeUsage: true, Continuous: true}
-			return []bodyEdit{{bodySpan{s.bodyEnd, s.bodyEnd}, []byte(usageMember)}}
-		}
+		a.asked = Asked{IncludeUsage: true, Continuous: true}
+		return []bodyEdit{{bodySpan{s.bodyEnd, s.bodyEnd}, []byte(usageMember)}}
 	case optionsNull:
 		if whole {
 			a.asked = Asked{IncludeUsage: true, Continuous: true}

@@ -104,7 +104,10 @@ func (w *Rewriter) write(dst, piece []byte) []byte {
 		piece = w.held
 	}
 	dst, kept := w.release(dst, piece, false)
-	w.held = append(w.held[:0], kept...)
+	if len(w.held) == 0 || len(kept) < len(w.held) {
+		// Else all of it is still held, and not copied for each piece.
+		w.held = append(w.held[:0], kept...)
+	}
 	return dst
 }
 
