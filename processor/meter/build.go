@@ -56,6 +56,9 @@ func (m *Meter) record(at time.Duration) *Record {
 		r.KeepAlives = res.parser.KeepAlives()
 		r.Skipped += res.parser.Overflows()
 	}
+	if res.opaque && res.bytes > 0 {
+		r.Skipped++
+	}
 	if m.metrics != nil {
 		metrics := *m.metrics
 		r.ServerMetrics = &metrics

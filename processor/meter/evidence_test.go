@@ -153,6 +153,7 @@ func TestFinalUsage(t *testing.T) {
 	f("on the finish chunk", 1, SourceUsage, at(1, chunk(0, text("a"))), at(2, counted(0, 9, nothing, stop)))
 	f("first of all, on the finish chunk", 0, SourceUsage, at(1, role(0)), at(2, counted(0, 9, nothing, stop)))
 	f("behind the finish chunk", 1, SourceUsage, at(1, chunk(0, text("a"))), at(2, chunk(0, nothing, stop)), at(3, counted(0, 9, nothing)))
+	f("behind the finish chunk, with no token before", 0, SourceUsage, at(1, role(0)), at(2, chunk(0, nothing, stop)), at(3, counted(0, 9, nothing)))
 	f("twice", 1, SourceUsage, at(1, chunk(0, text("a"))), at(2, counted(0, 7, nothing, stop)), at(3, counted(0, 9, nothing)))
 	f("beside an empty delta", 1, SourceUsage, at(1, chunk(0, text("a"))), at(2, counted(0, 9, nothing)))
 	f("with text on the finish chunk", 1, SourceContinuous, at(1, counted(0, 9, text("a"), stop)))
@@ -219,6 +220,7 @@ func TestCompletionsEcho(t *testing.T) {
 	f("ids", asked, completion(0, "prompt a", logprobs, `"token_ids":[1,2]`), 2)
 	f("no token asked for", dialect.Request{Echo: true}, completion(0, "prompt", logprobs, length), -1)
 	f("no echo", dialect.Request{MaxTokens: 9}, completion(0, "a", logprobs), 4)
+	f("chat's rule is not for completions", dialect.Request{Echo: true, MaxTokens: 9, NoGenerationPrompt: true}, completion(0, "prompt a"), 0)
 
 	r := play(t, exchange{path: "/v1/completions", ask: asked, frames: []frame{
 		at(1, completion(0, "prompt a", logprobs, `"prompt_token_ids":[1,2,3]`)),

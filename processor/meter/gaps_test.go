@@ -135,6 +135,9 @@ func TestTPOT(t *testing.T) {
 	f("by usage, first instant not known", []TPOTSample{assumed(10)}, at(0, a), at(40, b, final(5)))
 	f("by usage, first instant known", []TPOTSample{exact(10)}, at(0, chunk(0, text("a"), ids(2))), at(30, b), at(40, b, final(6)))
 	f("estimated", []TPOTSample{assumed(20)}, at(0, a), at(40, b)) // two texts and the stop
+	f("estimated, first instant known", []TPOTSample{assumed(40)}, at(0, chunk(0, text("a"), ids(2))), at(40, b))
+	f("less than two tokens a choice", nil,
+		at(0, a, chunk(1, text("a"))), at(20, b), at(40, chunk(1, text("b")), final(3)))
 	f("one token", nil, at(0, a), at(40, final(1)))
 	f("one instant", nil, at(0, a, b), at(40, final(9)))
 	f("no token", nil, at(0, role(0)), at(40, final(9)))

@@ -66,7 +66,9 @@ type Record struct {
 	SharedFrames int64
 	KeepAlives   int64
 	Bytes        int64
-	Skipped      int64 // events that could not be read; counted, never fatal
+	// Skipped is how many events could not be read, and one for a body whose
+	// content coding could not be taken off to its end; counted, never fatal.
+	Skipped int64
 	// EvidenceEvents is the number of evidence events by choice.
 	EvidenceEvents []int64
 	ServerMetrics  *ServerMetrics

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/inferspan/inferspan/processor/coding"
 	"github.com/inferspan/inferspan/processor/dialect"
 	"github.com/inferspan/inferspan/processor/sse"
 )
@@ -21,8 +22,11 @@ type response struct {
 	headers Opt[time.Duration]
 	status  int
 	stream  bool // the content type is text/event-stream
-	// opaque: the body has a content coding, so that neither events nor JSON
-	// can be read from it.
+	// coding takes the content coding off; nil where there is none, or nothing
+	// to read.
+	coding *coding.Decoder
+	// opaque: the content coding can't be taken off, or not from here on, so
+	// that neither events nor JSON can be read.
 	opaque bool
 
 	// At most one of parser and body is set: a stream has events, an answer of
@@ -46,10 +50,12 @@ func (m *Meter) Headers(at time.Duration, status int, contentType, contentEncodi
 	r := &m.response
 	r.headers, r.status = Some(at), status
 	r.stream = isEventStream(contentType)
-	r.opaque = contentEncoding != "" && !strings.EqualFold(strings.TrimSpace(contentEncoding), "identity")
-	r.parser, r.body = nil, nil
+	r.closeCoding()
+	r.parser, r.body, r.opaque = nil, nil, false
+	if r.stream || m.known {
+		r.openCoding(contentEncoding)
+	}
 	switch {
-	case r.opaque:
 	case r.stream:
 		r.parser = sse.New(m.options.MaxEvent)
 	case m.known:
@@ -75,14 +81,26 @@ func (m *Meter) Observe(at time.Duration, frame []byte) Milestone {
 	r.lastFrame, r.inFrame = at, 0
 	reached := m.firstByte(at)
 	switch {
+	case r.coding != nil:
+		reached |= m.decode(at, frame)
+	case !r.opaque:
+		reached |= m.read(at, frame)
+	}
+	return reached
+}
+
+// read takes the next bytes of the body, without its content coding.
+func (m *Meter) read(at time.Duration, plain []byte) (reached Milestone) {
+	r := &m.response
+	switch {
 	case r.parser != nil:
-		r.parser.Push(frame)
+		r.parser.Push(plain)
 		for e, ok := r.parser.Next(); ok; e, ok = r.parser.Next() {
 			reached |= m.event(at, e)
 		}
 		r.facts.Reset()
 	case r.body != nil:
-		r.body.Write(frame)
+		r.body.Write(plain)
 	}
 	return reached
 }
@@ -144,7 +162,8 @@ func (m *Meter) choice(at time.Duration, f *dialect.Choice, growth int64, size i
 // line, and the body that is now whole.
 func (m *Meter) finish(c Cause) {
 	r := &m.response
-	if r.parser != nil && c == CauseEnd {
+	m.endCoding()
+	if r.parser != nil && c == CauseEnd && !r.opaque {
 		// Its last byte came with the last frame.
 		if e, ok := r.parser.Finish(); ok && (dialect.IsDone(e.Data) || dialect.Whole(e.Data)) {
 			m.event(r.lastFrame, e)

@@ -73,6 +73,10 @@ func TestUsageFields(t *testing.T) {
 	r = play(t, exchange{frames: []frame{at(1, chunk(0, text("a"))), at(2, final(4))}})
 	same(t, "no details", r.CachedTokens.OK || r.ReasoningTokens.OK, false)
 
+	late := `{"choices":[{"index":0,"delta":{"content":"b"}}],"usage":{"prompt_tokens":7,"completion_tokens":5}}`
+	r = play(t, exchange{frames: []frame{at(1, chunk(0, text("a"))), at(2, final(4)), at(3, late)}})
+	same(t, "the final prompt stays", r.PromptTokens, Some[int64](5))
+
 	// A running usage tells the prompt; what it says of reasoning is one choice's.
 	running := `{"choices":[{"index":0,"delta":{"content":"a"}}],"usage":{"prompt_tokens":20,"completion_tokens":1,"completion_tokens_details":{"reasoning_tokens":1}}}`
 	r = play(t, exchange{frames: []frame{at(1, running)}})

@@ -65,7 +65,8 @@ func (m *Meter) isFinal(c *choice, f *dialect.Choice) bool {
 	return c.finish.OK || len(f.Finish) > 0 || c.events > 0
 }
 
-// grow takes the choice's running count and returns by how much it grew.
+// grow takes the choice's running count and returns by how much it grew; what
+// is not above 0 is no growth.
 func (c *choice) grow(tokens int64) int64 {
 	u := &c.usage
 	before, first := u.tokens, !u.continuous
@@ -74,7 +75,7 @@ func (c *choice) grow(tokens int64) int64 {
 		// It counts the events before too, so it does not tell this one's.
 		return 0
 	}
-	return max(tokens-before, 0)
+	return tokens - before
 }
 
 // takeFinal takes a final usage. What a later one leaves out stays.
