@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,7 +78,7 @@ func compress(t *testing.T, rec *recording.Recording, header string, open func(i
 		b.Reset()
 	}
 	head := *rec.Head
-	head.Headers = append(head.Headers[:len(head.Headers):len(head.Headers)], recording.Header{Name: "Content-Encoding", Value: header})
+	head.Headers = append(slices.Clip(head.Headers), recording.Header{Name: "Content-Encoding", Value: header})
 	cut.Head = &head
 	return &cut
 }

@@ -13,7 +13,7 @@
 //
 // The rules are those of docs/definitions.md, each in one place:
 //
-//	1 framing         package sse; what is counted: response.go
+//	1 framing         package sse; what is counted: response.go; content codings: coding.go
 //	2 token evidence  evidence.go, echo.go; which usage is growth: usage.go
 //	3 clocks          clocks.go
 //	  ITL, chunk gap  gaps.go
