@@ -18,7 +18,8 @@ export INFERSPAN_BINARY := $(CURDIR)/bin/inferspan
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION)
-FUZZTIME ?= 5s
+# Seconds for each fuzz target.
+FUZZTIME ?= 5
 DEMO_SECONDS ?= 60
 
 # Only the race detector needs cgo; what is delivered has none of it.
@@ -61,12 +62,12 @@ lint: tool-golangci-lint ## Run the linters
 	@$(TOOLS)/bin/golangci-lint run
 
 .PHONY: unit
-unit: tool-envoy ## Run the unit tests, with the race detector where a C compiler is found
+unit: tool-envoy build ## Run the unit tests, with the race detector where a C compiler is found
 	@echo "unit: go test $(or $(RACE),without the race detector: no C compiler)"
 	@CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) ./...
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZTIME
+fuzz: ## Run every fuzz target for FUZZTIME seconds
 	@internal/tools/fuzz.sh $(FUZZTIME)
 
 .PHONY: integration
