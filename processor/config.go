@@ -33,6 +33,9 @@ type Config struct {
 	// PoolHeader sets x-inferspan-pool on the request and has Envoy choose its
 	// route again: for Envoys with one route per pool.
 	PoolHeader bool
+	// PreventCompression narrows the accept-encoding of requests to identity, so
+	// that responses come without a content coding. Not in observe mode.
+	PreventCompression bool
 	// Meter tunes the measuring of each exchange.
 	Meter meter.Options
 	// Now is the clock; nil: time.Now. Its times need a monotonic reading where

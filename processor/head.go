@@ -32,6 +32,7 @@ func hasPrefixFold(s, prefix string) bool {
 type requestHead struct {
 	method, path, requestID string
 	traceparent, tracestate string
+	acceptEncoding          string
 	control                 []string // names of control headers, each once
 }
 
@@ -55,6 +56,8 @@ func readRequestHead(hs []wire.Header) requestHead {
 				h.tracestate += ","
 			}
 			h.tracestate += e.Value
+		case acceptEncoding:
+			h.acceptEncoding = joined(h.acceptEncoding, e.Value)
 		default:
 			if control(name) && !slices.Contains(h.control, name) {
 				h.control = append(h.control, strings.Clone(name))
@@ -80,10 +83,18 @@ func readResponseHead(hs []wire.Header) responseHead {
 		case "content-type":
 			h.contentType = strings.Clone(e.Value)
 		case "content-encoding":
-			h.contentEncoding = strings.Clone(e.Value)
+			h.contentEncoding = joined(h.contentEncoding, e.Value)
 		}
 	}
 	return h
+}
+
+// joined is a list whose members came in several headers, copied.
+func joined(list, more string) string {
+	if list == "" {
+		return strings.Clone(more)
+	}
+	return list + "," + more
 }
 
 // eventStream tells whether contentType is that of server-sent events.

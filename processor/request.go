@@ -254,8 +254,10 @@ func (x *exchange) readSoFar() {
 	x.stopScan()
 }
 
-// strip has the client's copies of control headers removed, once.
+// strip has the client's copies of control headers removed, once, and its wish
+// for a content coding where that is to be.
 func (x *exchange) strip() {
+	x.plainOnly()
 	x.reply.Remove = append(x.reply.Remove, x.request.head.control...)
 	x.request.head.control = nil
 }

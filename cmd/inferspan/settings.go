@@ -63,6 +63,8 @@ func processorSettings(c config.Config, log *slog.Logger, r *route.Router, t *te
 		IdleTimeout:    c.Exchange.IdleTimeout,
 		DeferredClose:  c.ExtProc.DeferredCloseTimeout,
 		PoolHeader:     c.Request.PoolHeader,
+
+		PreventCompression: c.Response.Compression == "prevent",
 		Meter: meter.Options{
 			GapBounds: telemetry.GapBounds(),
 			MaxChunks: c.Trace.ChunkEvents.Max,

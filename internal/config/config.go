@@ -32,6 +32,7 @@ type Config struct {
 	Exchange     Exchange      `yaml:"exchange"`
 	ExtProc      ExtProc       `yaml:"ext_proc"`
 	Request      Request       `yaml:"request"`
+	Response     Response      `yaml:"response"`
 	Log          Log           `yaml:"log"`
 }
 
@@ -120,6 +121,13 @@ type Request struct {
 	PoolHeader bool `yaml:"pool_header"`
 }
 
+// Response is about what is done with responses.
+type Response struct {
+	// Compression says whether compressed responses are decoded on a copy, or
+	// prevented by what the model server is told to accept.
+	Compression string `yaml:"compression" one:"decode prevent"`
+}
+
 // Log is about the log on standard error.
 type Log struct {
 	Level  string `yaml:"level" one:"debug info warn error"`
@@ -146,8 +154,9 @@ func Default() Config {
 			DeferredCloseTimeout: time.Second,
 			AssumeMode:           AssumeMode{RequestBodyMode: "BUFFERED", ResponseBodyMode: "STREAMED"},
 		},
-		Request: Request{HoldLimit: 16 * mib},
-		Log:     Log{Level: "info", Format: "json"},
+		Request:  Request{HoldLimit: 16 * mib},
+		Response: Response{Compression: "decode"},
+		Log:      Log{Level: "info", Format: "json"},
 	}
 }
 

@@ -82,8 +82,9 @@ func TestParse_Valid(t *testing.T) {
 			DeferredCloseTimeout: 250 * time.Millisecond,
 			AssumeMode:           AssumeMode{RequestBodyMode: "FULL_DUPLEX_STREAMED", ResponseBodyMode: "NONE"},
 		},
-		Request: Request{HoldLimit: 512 * kib, PoolHeader: true},
-		Log:     Log{Level: "debug", Format: "text"},
+		Request:  Request{HoldLimit: 512 * kib, PoolHeader: true},
+		Response: Response{Compression: "prevent"},
+		Log:      Log{Level: "debug", Format: "text"},
 	}
 	for name, want := range map[string]Config{
 		"empty": Default(), "smallest": smallest, "models": models, "all": all,
