@@ -118,7 +118,7 @@ var (
 		Description: "Label values that were replaced by " + otherValue + ".",
 		Attributes:  []string{string(keyReason)}}
 	mSkipped = Metric{Name: "inferspan.telemetry.parse.skipped", Kind: Counter, Unit: "{event}",
-		Description: "Events that could not be read and were passed over.", Common: true}
+		Description: "Events that could not be read and were passed over, and one for a body whose content coding could not be taken off.", Common: true}
 	mBuildInfo = Metric{Name: "inferspan.build.info", Kind: Gauge,
 		Description: "1, with the version of this build.",
 		Attributes:  []string{string(keyVersion), string(keyGoVersion)}}
