@@ -17,7 +17,7 @@ func TestBody(t *testing.T) {
 		}
 	}
 	n := func(n int64) Count { return Count{N: n, OK: true} }
-	long := strings.Repeat(`x\u4f60\\\"`, 100_000)
+	long := strings.Repeat(`x\u4f60\\\"`, 5_000)
 
 	f("answer", `{"id":"c","object":"chat.completion","model":"m","choices":[{"finish_reason":"length","index":1,"message":{"content":"`+long+`","tool_calls":[{"x":{}}]},"logprobs":{"content":[{"token":"]}"}]}},{"index":0,"message":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":3}},"metrics":{"queue_time_ms":0.5}}`,
 		Facts{

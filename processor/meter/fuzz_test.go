@@ -24,7 +24,7 @@ func FuzzMeter(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		if len(b) > 10<<10 {
+		if len(b) > 6<<10 {
 			continue
 		}
 		var body []byte
@@ -37,11 +37,11 @@ func FuzzMeter(f *testing.F) {
 			body = append(body, piece.Data...)
 		}
 		f.Add(body, 50, uint8(CauseEnd), completions, true, false)
-		f.Add(body, 7, uint8(CauseClient), completions, true, true)
-		f.Add(body, 7, uint8(CauseEnd), completions, false, false)
+		f.Add(body, 120, uint8(CauseClient), completions, true, true)
+		f.Add(body, 300, uint8(CauseEnd), completions, false, false)
 	}
 	f.Fuzz(func(t *testing.T, body []byte, size int, cause uint8, completions, stream, echo bool) {
-		if len(body) > 1<<16 {
+		if len(body) > 8<<10 {
 			return
 		}
 		c := Cause(cause % (uint8(CauseRejected) + 1))
@@ -89,7 +89,7 @@ func fuzzed(t *testing.T, body []byte, frame, part int, c Cause, completions, st
 	m.Ask(ask)
 	m.Headers(0, 200, contentType, "")
 	at := time.Millisecond
-	for len(body) > 0 {
+	for i := 0; len(body) > 0; i++ {
 		n := min(frame, len(body))
 		for rest := body[:n]; len(rest) > 0; {
 			k := min(part, len(rest))
@@ -97,7 +97,9 @@ func fuzzed(t *testing.T, body []byte, frame, part int, c Cause, completions, st
 			rest = rest[k:]
 		}
 		body = body[n:]
-		m.check(t)
+		if i%16 == 0 {
+			m.check(t)
+		}
 		at += time.Duration(at.Microseconds()%97) * time.Millisecond
 	}
 	m.Snapshot(at)

@@ -129,9 +129,9 @@ type cutRecording struct {
 const (
 	// stride is the size of the parts that a recording is cut into, once from
 	// each start, so that every offset is a cut.
-	stride = 61
+	stride = 37
 	// single is how often a recording is cut in two, somewhere.
-	single = 200
+	single = 20
 )
 
 // cuts returns the recording byte by byte, cut at every offset, with other cuts
