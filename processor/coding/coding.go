@@ -10,7 +10,9 @@
 //
 // What a server has flushed comes out with the last of its bytes, however they
 // are cut. Each byte is decoded once. How the bytes are cut changes nothing in
-// what comes out, up to each byte and in the end.
+// what comes out, up to each byte and in the end; but of a br body that is
+// broken, what was not flushed before the fault comes out only where a cut lies
+// between.
 //
 // The decoders of the libraries pull their input. They run as a coroutine that
 // is resumed by Next and rests where input is lacking; it is no thread of its
