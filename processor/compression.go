@@ -16,17 +16,38 @@ const (
 // once, where the client would take one. A client that refuses one without keeps
 // its word.
 func (x *exchange) plainOnly() {
-	h := &x.request.head
-	if x.s.cfg.PreventCompression && takesCoding(h.acceptEncoding) {
-		x.reply.Set = append(x.reply.Set, wire.Header{Name: acceptEncoding, Value: identity})
+	if x.s.cfg.PreventCompression {
+		x.narrow()
 	}
-	h.acceptEncoding = ""
+}
+
+// narrow is plainOnly whatever the configuration says.
+func (x *exchange) narrow() {
+	h := &x.request.head
+	if takesCoding(h.acceptEncoding) {
+		x.reply.Set = append(x.reply.Set, wire.Header{Name: acceptEncoding, Value: identity})
+		h.acceptEncoding = ""
+	}
 }
 
 // takesCoding tells whether a client with this accept-encoding takes a coded
 // response, and one that is not coded too.
 func takesCoding(list string) bool {
-	coded, plain, named := false, true, false
+	coded, plain := codings(list)
+	return coded && plain
+}
+
+// codedOnly tells whether a client with this accept-encoding refuses a response
+// that is not coded.
+func codedOnly(list string) bool {
+	_, plain := codings(list)
+	return !plain
+}
+
+// codings tells whether a client with this accept-encoding takes a coded
+// response, and whether it takes one that is not coded.
+func codings(list string) (coded, plain bool) {
+	plain, named := true, false
 	for member := range strings.SplitSeq(list, ",") {
 		name, parameters, _ := strings.Cut(member, ";")
 		name = strings.TrimSpace(name)
@@ -40,7 +61,7 @@ func takesCoding(list string) bool {
 			coded = true
 		}
 	}
-	return coded && plain
+	return coded, plain
 }
 
 // refuses tells whether a member's parameters give it the weight 0.

@@ -36,6 +36,8 @@ type Config struct {
 	// PreventCompression narrows the accept-encoding of requests to identity, so
 	// that responses come without a content coding. Not in observe mode.
 	PreventCompression bool
+	// AskUsage has model servers asked for the usage of streams.
+	AskUsage AskUsage
 	// Meter tunes the measuring of each exchange.
 	Meter meter.Options
 	// Now is the clock; nil: time.Now. Its times need a monotonic reading where

@@ -42,20 +42,24 @@ func (x *exchange) duplexRequest(m *wire.Message) error {
 }
 
 // decideHeld decides by the held part of the body, and begins to rewrite it
-// where the model has another name at its servers.
+// where the model has another name at its servers, or usage is asked for.
 func (x *exchange) decideHeld() {
 	r := &x.request
-	model := x.decide()
-	if model == "" {
+	e := dialect.Edit{Model: x.decide()}
+	if e.Ask = x.asks(); e == (dialect.Edit{}) {
 		return
 	}
 	var w *dialect.Rewriter
 	var out []byte
 	if !x.guard("rewrite", func() {
-		w = dialect.NewRewriter(r.dialect, model)
+		w = dialect.NewEditor(r.dialect, e)
 		out = w.Write(nil, r.held)
 	}) {
 		return // nothing went out yet: the body passes as it came
+	}
+	if e.Ask && (w.Asked().Any() || !w.Scanner().Finished()) {
+		// Past this reply it is too late, and the rest may ask.
+		x.narrow()
 	}
 	r.rewriter, r.held = w, out
 	if r.scanner != nil {
@@ -112,6 +116,7 @@ func (x *exchange) flush(out []byte, end bool) error {
 	if !x.guard("rewrite", func() { out = r.rewriter.Close(out) }) {
 		return errors.New("rewrite a request: panic at its end")
 	}
+	r.usage = r.rewriter.Asked()
 	r.scanner, r.rewriter, r.out = nil, nil, nil
 	if err := x.echo(wire.RequestBody, out, end); err != nil {
 		return err

@@ -126,7 +126,7 @@ func (x *exchange) bound() bool {
 		return false
 	}
 	return x.requestMode == wire.ModeFullDuplex && x.request.seen && !x.request.ended ||
-		x.responseMode == wire.ModeFullDuplex && !x.response.ended
+		(x.responseMode == wire.ModeFullDuplex || x.response.hider != nil) && !x.response.ended
 }
 
 // send sends the reply to a message in hand, and begins the next one.
@@ -238,6 +238,7 @@ func (x *exchange) finish(c meter.Cause, now time.Time) {
 		return
 	}
 	r := x.record(c, x.at(now))
+	x.learnUsage(r)
 	x.guard("telemetry", func() { x.s.cfg.Telemetry.End(r) })
 	if x.s.cfg.Journal != nil {
 		x.guard("journal", func() { x.s.cfg.Journal.Add(r) })

@@ -22,6 +22,8 @@ type requestSide struct {
 	rewriter *dialect.Rewriter
 	asked    dialect.Request // what scanner had read when it was let go
 	object   bool            // the body begins as a JSON object
+	options  bool            // it has stream options of its own
+	usage    dialect.Asked   // what we asked for besides
 	told     bool            // the meter knows what was asked
 
 	subset    []string
@@ -155,17 +157,25 @@ func (x *exchange) bufferedRequest(m *wire.Message) error {
 	x.request.ended = true
 	x.scan(m.Body)
 	x.endScan()
-	if model := x.decide(); model != "" {
-		x.replaceBody(m.Body, model)
+	model := x.decide()
+	if e := (dialect.Edit{Model: model, Ask: x.asks()}); e != (dialect.Edit{}) {
+		x.replaceBody(m.Body, e)
 	}
 	return x.sendDecided(m.Phase)
 }
 
-// replaceBody puts model in place of the model's name in body. The length is
-// ours to tell then, but with BUFFERED_PARTIAL Envoy drops it itself.
-func (x *exchange) replaceBody(body []byte, model string) {
+// replaceBody does e to the body. The length is ours to tell then, but with
+// BUFFERED_PARTIAL Envoy drops it itself.
+func (x *exchange) replaceBody(body []byte, e dialect.Edit) {
 	x.guard("rewrite", func() {
-		b := dialect.RewriteModel(body, model)
+		b, asked := dialect.Rewrite(x.request.dialect, body, e)
+		if e.Model == "" && !asked.Any() {
+			return
+		}
+		if asked.Any() {
+			x.request.usage = asked
+			x.narrow()
+		}
 		x.reply.HasBody, x.reply.Body = true, b
 		if x.requestMode == wire.ModeBuffered {
 			x.reply.Set = append(x.reply.Set, contentLength(len(b)))
@@ -225,13 +235,19 @@ func (x *exchange) endScan() {
 	}
 	if x.guard("scan", func() {
 		r.scanner.Close()
-		r.asked, r.object = r.scanner.Request(), r.scanner.IsObject()
+		x.takeScan()
 	}) {
 		r.scanner = nil
 		x.learn()
 		return
 	}
 	x.stopScan()
+}
+
+// takeScan takes what the scanner has read.
+func (x *exchange) takeScan() {
+	r := &x.request
+	r.asked, r.object, r.options = r.scanner.Request(), r.scanner.IsObject(), r.scanner.HasOptions()
 }
 
 // stopScan gives up on a request that could not be read: it passes as it is,
@@ -247,7 +263,7 @@ func (x *exchange) readSoFar() {
 	if r.scanner == nil {
 		return
 	}
-	if x.guard("scan", func() { r.asked, r.object = r.scanner.Request(), r.scanner.IsObject() }) {
+	if x.guard("scan", x.takeScan) {
 		x.learn()
 		return
 	}

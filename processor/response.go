@@ -3,6 +3,7 @@ package processor
 import (
 	"strings"
 
+	"github.com/inferspan/inferspan/processor/hide"
 	"github.com/inferspan/inferspan/processor/meter"
 	"github.com/inferspan/inferspan/processor/wire"
 )
@@ -13,6 +14,10 @@ type responseSide struct {
 	ended  bool // nothing of it is to come
 	status int
 	stream bool
+
+	hider   *hide.Hider // nil: nothing is edited
+	out     []byte      // of the hider, reused
+	refusal []byte      // the beginning of an error's body
 }
 
 func (x *exchange) onResponseHeaders(m *wire.Message) error {
@@ -25,6 +30,7 @@ func (x *exchange) onResponseHeaders(m *wire.Message) error {
 	x.response.status, x.response.stream = h.status, eventStream(h.contentType)
 	x.labels.Status = h.status
 	x.response.ended = m.EndOfStream
+	x.hideUsage(&h)
 	if !x.observe {
 		if !x.foreign || x.meter != nil {
 			x.identify()
@@ -64,7 +70,8 @@ func (x *exchange) served(m *wire.Message) {
 	x.route.Attempts = m.Attributes.Attempts
 }
 
-// onResponseBody answers first: no frame waits for its own measuring.
+// onResponseBody answers first: no frame waits for its own measuring. Measured
+// is what the server sent, not what the client gets of it.
 func (x *exchange) onResponseBody(m *wire.Message) error {
 	duplex := x.responseMode == wire.ModeFullDuplex && !x.observe
 	if x.response.ended {
@@ -76,15 +83,19 @@ func (x *exchange) onResponseBody(m *wire.Message) error {
 	}
 	x.response.ended = m.EndOfStream
 	var err error
-	if duplex {
+	switch {
+	case x.response.hider != nil:
+		err = x.sendHidden(m)
+	case duplex:
 		err = x.echo(m.Phase, m.Body, m.EndOfStream)
-	} else {
+	default:
 		err = x.pass(m.Phase)
 	}
 	if err != nil {
 		return err
 	}
 	if len(m.Body) > 0 && !x.foreign {
+		x.readRefusal(m.Body)
 		x.observeFrame(m.Body)
 	}
 	x.endResponse()
@@ -111,6 +122,9 @@ func (x *exchange) onResponseTrailers(m *wire.Message) error {
 		return x.pass(m.Phase)
 	}
 	x.response.ended = true
+	if err := x.flushHidden(); err != nil {
+		return err
+	}
 	if err := x.pass(m.Phase); err != nil {
 		return err
 	}

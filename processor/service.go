@@ -15,6 +15,7 @@ type Service struct {
 	cfg     Config
 	origins *origins
 	live    liveTable
+	usage   usagePools
 
 	mu      sync.Mutex
 	streams int           // under way

@@ -27,6 +27,8 @@ const (
 	countLost     = "stream_lost" // it broke off by a fault of the transport or of ours
 	countIdle     = "stream_idle"
 	countDrained  = "stream_drained"
+	countUnhidden = "usage_not_hidden" // the client sees usage that we asked for
+	countHeldLost = "held_event_lost"  // trailers ended an edited stream within an event
 )
 
 // loop is one ext_proc stream. A goroutine of its own receives and answers,

@@ -65,11 +65,19 @@ func processorSettings(c config.Config, log *slog.Logger, r *route.Router, t *te
 		PoolHeader:     c.Request.PoolHeader,
 
 		PreventCompression: c.Response.Compression == "prevent",
+		AskUsage:           askUsage[c.Usage.Ask],
 		Meter: meter.Options{
 			GapBounds: telemetry.GapBounds(),
 			MaxChunks: c.Trace.ChunkEvents.Max,
 		},
 	}
+}
+
+// askUsage are the values of usage.ask.
+var askUsage = map[string]processor.AskUsage{
+	"never":  processor.AskNever,
+	"auto":   processor.AskAuto,
+	"always": processor.AskAlways,
 }
 
 // bodyModes are the body modes by Envoy's names.

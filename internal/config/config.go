@@ -33,6 +33,7 @@ type Config struct {
 	ExtProc      ExtProc       `yaml:"ext_proc"`
 	Request      Request       `yaml:"request"`
 	Response     Response      `yaml:"response"`
+	Usage        Usage         `yaml:"usage"`
 	Log          Log           `yaml:"log"`
 }
 
@@ -128,6 +129,13 @@ type Response struct {
 	Compression string `yaml:"compression" one:"decode prevent"`
 }
 
+// Usage is about the usage of streams whose clients do not ask for it.
+type Usage struct {
+	// Ask says whether model servers are asked for it: where the answer can be
+	// hidden from the client again, or also where the client then sees it.
+	Ask string `yaml:"ask" one:"never auto always"`
+}
+
 // Log is about the log on standard error.
 type Log struct {
 	Level  string `yaml:"level" one:"debug info warn error"`
@@ -156,6 +164,7 @@ func Default() Config {
 		},
 		Request:  Request{HoldLimit: 16 * mib},
 		Response: Response{Compression: "decode"},
+		Usage:    Usage{Ask: "never"},
 		Log:      Log{Level: "info", Format: "json"},
 	}
 }

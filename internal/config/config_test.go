@@ -84,6 +84,7 @@ func TestParse_Valid(t *testing.T) {
 		},
 		Request:  Request{HoldLimit: 512 * kib, PoolHeader: true},
 		Response: Response{Compression: "prevent"},
+		Usage:    Usage{Ask: "auto"},
 		Log:      Log{Level: "debug", Format: "text"},
 	}
 	for name, want := range map[string]Config{

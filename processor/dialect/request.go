@@ -97,6 +97,12 @@ func (s *Scanner) Request() Request {
 // IsObject tells whether the body begins as a JSON object.
 func (s *Scanner) IsObject() bool { return s.isObject }
 
+// HasOptions tells whether the body has a top-level "stream_options" that is not
+// null.
+func (s *Scanner) HasOptions() bool {
+	return s.options.kind != optionsAbsent && s.options.kind != optionsNull
+}
+
 // ModelKnown tells whether a top-level model name has been read. A later member
 // of the same name can still change it.
 func (s *Scanner) ModelKnown() bool { return s.modelKnown }
