@@ -64,7 +64,14 @@ func (m *spanMaker) events(r *meter.Record) (events []event, thinned, dropped in
 	return events, thinned, dropped
 }
 
-func byTime(a, b meter.Mark) int { return cmp.Compare(a.At, b.At) }
+// byTime orders marks as they happened. In one instant, which a whole stream can
+// be, the chunks come after what begins and before what ends.
+func byTime(a, b meter.Mark) int {
+	return cmp.Or(
+		cmp.Compare(a.At, b.At),
+		cmp.Compare(cmp.Compare(a.Kind, meter.MarkChunk), cmp.Compare(b.Kind, meter.MarkChunk)),
+	)
+}
 
 // splitMarks returns the record's milestones and its chunks. The first token's
 // milestone is there exactly where there is a time to first token.

@@ -77,6 +77,26 @@ func TestChunksShown(t *testing.T) {
 	}
 }
 
+// TestEventsOfOneInstant: what one frame brought has one time, and is still told
+// in the order in which it happened.
+func TestEventsOfOneInstant(t *testing.T) {
+	r := richRecord()
+	r.Marks = nil
+	for _, k := range []meter.MarkKind{
+		meter.MarkFirstByte, meter.MarkRole, meter.MarkFirstToken, meter.MarkFirstAnswer,
+		meter.MarkChunk, meter.MarkChunk, meter.MarkLastToken, meter.MarkFinish, meter.MarkUsage,
+	} {
+		r.Marks = append(r.Marks, meter.Mark{At: 3 * ms, Kind: k})
+	}
+	want := []string{
+		eventFirstByte, eventRole, eventFirstToken, eventFirstAnswer,
+		eventChunk, eventChunk, eventLastToken, eventFinish, eventUsage,
+	}
+	if got := eventNames(exchangeSpan(t, spansOf(t, quiet(), r))); !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
+
 func TestThinIsEven(t *testing.T) {
 	chunks := make([]meter.Mark, 64)
 	for i := range chunks {
