@@ -12,8 +12,8 @@ import (
 // cut by c, and returns the record.
 //
 // A recording has no wall clock: the record starts at the response's date
-// header, which is right to a second or so, and without one in 1970. Its
-// request id is the request's x-request-id.
+// header, which is right to a second or so, and without one at no time that is
+// known. Its request id is the request's x-request-id.
 func Replay(rec *Recording, c Cut) *meter.Record {
 	scanner := dialect.NewScanner(dialect.ForPath(rec.Request.Path))
 	for part := range c.Frames([]Piece{{Data: rec.Request.Body}}) {
@@ -40,14 +40,15 @@ func Replay(rec *Recording, c Cut) *meter.Record {
 	return r
 }
 
-// start returns the wall clock that the record begins with.
+// start returns the wall clock that the record begins with, zero where nothing
+// tells it.
 func (rec *Recording) start() time.Time {
 	if rec.Head != nil {
 		if at, err := http.ParseTime(rec.Head.Headers.Get("date")); err == nil {
 			return at.UTC()
 		}
 	}
-	return time.Unix(0, 0).UTC()
+	return time.Time{}
 }
 
 // cause returns what an end says of whose doing it was.
