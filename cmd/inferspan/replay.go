@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -80,7 +81,7 @@ func (w *recordWriter) write(r *meter.Record) error {
 			_, err = fmt.Fprintln(w.table, "NAME\tOUTCOME\tTTFT\tTPOT\tTOKENS\tSOURCE\tEVENTS")
 		}
 		if err == nil {
-			_, err = fmt.Fprintf(w.table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", r.Name, r.Outcome,
+			_, err = fmt.Fprintf(w.table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", printable(r.Name), r.Outcome,
 				milliseconds(r.FirstToken), milliseconds(meanTPOT(r)), tokens(r), orDash(string(r.OutputSource)), r.Events)
 		}
 		w.rows++
@@ -114,6 +115,13 @@ func meanTPOT(r *meter.Record) meter.Opt[time.Duration] {
 		sum += s.Value
 	}
 	return meter.Some(sum / time.Duration(len(r.TPOT)))
+}
+
+// printable escapes all but printable ASCII: a recording that somebody sent must
+// not steer the terminal.
+func printable(s string) string {
+	q := strconv.QuoteToASCII(s)
+	return q[1 : len(q)-1]
 }
 
 // milliseconds shows a time to the microsecond.

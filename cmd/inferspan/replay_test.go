@@ -65,6 +65,23 @@ func TestReplayTable(t *testing.T) {
 	}
 }
 
+// TestReplayPrintsNoControls: a name in a recording can be anybody's.
+func TestReplayPrintsNoControls(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "hostile.jsonl")
+	text := `{"format":"inferspan-exchange/1","name":"\u001b[2J\tm\u00f6\n","request":{"method":"GET","path":"/health"}}` + "\n" +
+		`{"at_us":7,"end":"reset"}` + "\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr strings.Builder
+	code := replay([]string{file}, &stdout, &stderr)
+	_, row, _ := strings.Cut(stdout.String(), "\n")
+	if got, want := strings.Join(strings.Fields(row), " "), `\x1b[2J\tm\u00f6\n upstream_reset - - - - 0`; code != 0 || got != want {
+		t.Errorf("exit %d, %s\n got %q\nwant %q", code, &stderr, got, want)
+	}
+}
+
 func TestReplayGoesOnAfterAFault(t *testing.T) {
 	t.Parallel()
 	broken := filepath.Join(t.TempDir(), "broken.jsonl")
