@@ -15,6 +15,10 @@ import (
 // from a socket gave, and a request's body rarely has more than a few megabytes.
 const maxLine = 32 << 20
 
+// maxAt is the latest time in a recording: no exchange lasts a year, and a
+// Duration ends not far beyond a century.
+const maxAt = 365 * 24 * time.Hour
+
 // ReadFile reads the recording at path.
 func ReadFile(path string) (*Recording, error) {
 	f, err := os.Open(path)
@@ -117,6 +121,9 @@ func (d *decoder) take(rec *Recording, l *line, want string) error {
 	if l.AtUS == nil {
 		return fmt.Errorf(`no "at_us": want %s`, want)
 	}
+	if *l.AtUS > maxAt.Microseconds() {
+		return fmt.Errorf("at_us %d is more than %d", *l.AtUS, maxAt.Microseconds())
+	}
 	at := time.Duration(*l.AtUS) * time.Microsecond
 	if at < d.at {
 		return fmt.Errorf("at_us %d is before the line above, at %d", *l.AtUS, d.at.Microseconds())
@@ -140,6 +147,8 @@ func (d *decoder) take(rec *Recording, l *line, want string) error {
 		}
 		rec.Head = &Head{At: at, Status: *l.Status, Headers: headers}
 		return nil
+	case l.Data != nil && l.DataB64 != nil:
+		return errors.New(`"data" and "data_b64": want one of them`)
 	case l.Data != nil && rec.Head != nil:
 		rec.Pieces = append(rec.Pieces, Piece{At: at, Data: []byte(*l.Data)})
 		return nil
