@@ -121,13 +121,13 @@ func (d *decoder) take(rec *Recording, l *line, want string) error {
 	if l.AtUS == nil {
 		return fmt.Errorf(`no "at_us": want %s`, want)
 	}
-	if *l.AtUS > maxAt.Microseconds() {
+	switch {
+	case *l.AtUS > maxAt.Microseconds():
 		return fmt.Errorf("at_us %d is more than %d", *l.AtUS, maxAt.Microseconds())
-	}
-	at := time.Duration(*l.AtUS) * time.Microsecond
-	if at < d.at {
+	case *l.AtUS < d.at.Microseconds():
 		return fmt.Errorf("at_us %d is before the line above, at %d", *l.AtUS, d.at.Microseconds())
 	}
+	at := time.Duration(*l.AtUS) * time.Microsecond
 	d.at = at
 	switch {
 	case l.End != nil:

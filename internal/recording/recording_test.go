@@ -103,6 +103,7 @@ func TestReadErrors(t *testing.T) {
 		"odd base64":       {[]string{first, head, `{"at_us":20,"data_b64":"*"}`}, "x.jsonl:3: want a piece of the body or the end: illegal base64 data at input byte 0"},
 		"back in time":     {[]string{first, head, `{"at_us":9,"data":"x"}`}, "x.jsonl:3: at_us 9 is before the line above, at 10"},
 		"below zero":       {[]string{first, `{"at_us":-1,"status":200}`}, "x.jsonl:2: at_us -1 is before the line above, at 0"},
+		"far below zero":   {[]string{first, `{"at_us":-9223372036854775808,"status":200}`}, "x.jsonl:2: at_us -9223372036854775808 is before the line above, at 0"},
 		"beyond a year":    {[]string{first, head, `{"at_us":20000000000000000,"data":"x"}`}, "x.jsonl:3: at_us 20000000000000000 is more than 31536000000000"},
 		"two forms":        {[]string{first, head, `{"at_us":20,"data":"x","data_b64":"eA=="}`}, `x.jsonl:3: "data" and "data_b64": want one of them`},
 		"odd end":          {[]string{first, head, `{"at_us":20,"end":"done"}`}, `x.jsonl:3: end "done", want eof, truncated, reset, client_closed or timeout`},
