@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +20,7 @@ const maxModel = 256
 // validate finds the faults that concern more than one value.
 func (c *Config) validate() []Fault {
 	var v validator
+	v.addresses(c.Listen, c.Admin)
 	if c.TLS != nil {
 		v.tls(c.TLS)
 	}
@@ -34,6 +37,28 @@ type validator struct {
 
 func (v *validator) failf(path, format string, args ...any) {
 	v.faults = append(v.faults, Fault{Path: path, Problem: fmt.Sprintf(format, args...)})
+}
+
+// addresses finds two servers on one address, which the kernel would refuse only
+// once the program runs.
+func (v *validator) addresses(l Listen, admin HostPort) {
+	if l.Network != "tcp" {
+		return
+	}
+	// What is no address was reported when it was parsed, and has no port here.
+	host, port, _ := net.SplitHostPort(l.Address)
+	adminHost, adminPort, _ := net.SplitHostPort(string(admin))
+	if port != adminPort || strings.Trim(port, "0") == "" {
+		return
+	}
+	if host == adminHost || everyHost(host) || everyHost(adminHost) {
+		v.failf("admin", "%q overlaps with listen, %q; allowed: an address of its own", string(admin), l.String())
+	}
+}
+
+func everyHost(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
 }
 
 func (v *validator) tls(t *TLS) {
