@@ -5,6 +5,7 @@ package vllm
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"testing"
 )
 
@@ -29,13 +30,8 @@ const (
 
 // with returns base with more on top.
 func with(base, more object) object {
-	all := object{}
-	for k, v := range base {
-		all[k] = v
-	}
-	for k, v := range more {
-		all[k] = v
-	}
+	all := maps.Clone(base)
+	maps.Copy(all, more)
 	return all
 }
 

@@ -210,11 +210,11 @@ func (r *rig) compareSpans(ctx context.Context, t *testing.T, report *strings.Bu
 
 // openAIClient runs the OpenAI client and compares what it saw with the records.
 func (r *rig) openAIClient(ctx context.Context, t *testing.T) {
+	t.Helper()
 	run := exec.CommandContext(ctx, r.python, "openai_client.py", "http://"+r.front+"/v1")
 	out, err := run.Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			t.Fatalf("running the OpenAI client: %v\n%s", err, exit.Stderr)
 		}
 		t.Fatal(fmt.Errorf("running the OpenAI client: %w", err))
