@@ -109,7 +109,7 @@ func (x *exchange) begin(m *wire.Message, now time.Time) {
 	x.ahead = now.Sub(origin)
 	// Stripped of its monotonic reading, the origin is the one wall clock anchor.
 	x.start = meter.Start{At: origin.Round(0), Source: source, RequestID: strings.Clone(m.Attributes.RequestID)}
-	x.labels.Operation = meter.Operation(x.request.dialect, "")
+	x.labels.Operation = meter.Operation("")
 	x.route.Reason = unrouted
 	if !x.foreign {
 		x.live = x.s.live.add(meter.Live{Labels: x.labels, Start: x.start.At})

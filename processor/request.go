@@ -97,7 +97,7 @@ func (x *exchange) beginRequest(h requestHead) {
 	if h.requestID != "" {
 		x.start.RequestID = h.requestID
 	}
-	x.labels.Operation = meter.Operation(r.dialect, h.path)
+	x.labels.Operation = meter.Operation(h.path)
 	x.show()
 }
 

@@ -62,8 +62,9 @@ func TestBodyOfRecordings(t *testing.T) {
 	_, bodies := recorded(t)
 	for _, data := range bodies {
 		for size := 1; size < len(data); size += 1 + size/8 {
-			bodyAgrees(t, Chat, data, size)
-			bodyAgrees(t, Completions, data, size)
+			for _, d := range all {
+				bodyAgrees(t, d, data, size)
+			}
 		}
 	}
 }

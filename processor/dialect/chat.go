@@ -1,6 +1,9 @@
 package dialect
 
-// chatChoice reads one choice of /v1/chat/completions: of a chunk its delta, of
+// chat is /v1/chat/completions.
+var chat = openAI{choice: chatChoice}
+
+// chatChoice reads one choice: of a chunk its delta, of
 // a whole answer its message.
 func chatChoice(s *scan, c *Choice) {
 	s.enter('{')

@@ -189,7 +189,7 @@ func TestReadAgain(t *testing.T) {
 func TestReadAllocates(t *testing.T) {
 	var f Facts
 	data := []byte(`{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1796033984,"model":"tiny","choices":[{"index":0,"delta":{"content":" a\n"},"logprobs":{"content":[{"token":"a","logprob":-8.2,"bytes":[97],"top_logprobs":[]}]},"finish_reason":null,"token_ids":[7]}],"usage":{"prompt_tokens":20,"completion_tokens":3}}`)
-	for _, d := range []Dialect{Chat, Completions} {
+	for _, d := range all {
 		if n := testing.AllocsPerRun(100, func() { d.Read(&f, nil, data) }); n != 0 {
 			t.Errorf("dialect %d: %v allocations an event", d, n)
 		}

@@ -1,6 +1,9 @@
 package dialect
 
-// completionsChoice reads one choice of /v1/completions.
+// completions is /v1/completions.
+var completions = openAI{choice: completionsChoice}
+
+// completionsChoice reads one choice.
 func completionsChoice(s *scan, c *Choice) {
 	s.enter('{')
 	for s.more('}') {

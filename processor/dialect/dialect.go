@@ -15,6 +15,16 @@ const (
 	Unknown Dialect = iota
 	Chat
 	Completions
+	// Responses and Messages name their events, and have one choice.
+	Responses
+	Messages
+	// Transcription is transcriptions and translations of audio.
+	Transcription
+	// Generate is token ids in, token ids out.
+	Generate
+	// Pooling is all that answers with numbers and never streams: embeddings,
+	// pooling, classification, scores and rankings.
+	Pooling
 )
 
 // Request is what a client asked for, as far as the measuring needs it: read
@@ -26,7 +36,8 @@ type Request struct {
 	Model    string
 	HasModel bool
 	// Stream, N, MaxTokens, Echo and the rest are absent (zero, and -1 for the
-	// numbers) where the body does not name them.
+	// numbers) where the body does not name them. Responses call MaxTokens by a
+	// name of their own, and generate keeps it and N among its sampling_params.
 	Stream          bool
 	IncludeUsage    bool
 	ContinuousUsage bool

@@ -19,6 +19,8 @@ type Facts struct {
 	Unread  int
 	Usage   Usage
 	Error   Error
+	// Answer: a JSON body is the answer of a dialect that has no choices in it.
+	Answer bool
 	// ID and Model are the response's; nil where absent.
 	ID, Model Text
 	Metrics   Metrics
@@ -46,6 +48,11 @@ type Choice struct {
 	PromptIDs Count
 	// Finish is the finish reason; empty where there is none.
 	Finish Text
+	// Call tells which of the response's tool calls is shown, where its parts
+	// come in events of their own; Ended, that the event ends what is shown, so
+	// that it shows nothing new of a call that was shown before.
+	Call  Count
+	Ended bool
 }
 
 // Kinds is a set of kinds of visible text.
@@ -68,6 +75,11 @@ type Usage struct {
 	// choices stand beside it.
 	Final                                 bool
 	Prompt, Completion, Cached, Reasoning Count
+	// Apart: the prompt's tokens are told in parts, which the server may tell
+	// one after the other: Prompt has none of Cached, nor of Created, those that
+	// were written to a cache.
+	Apart   bool
+	Created Count
 }
 
 // Error is an error inside a response. Type and Code are as the server sent
@@ -93,12 +105,15 @@ type Float struct {
 type Metrics struct {
 	Present                                                                       bool
 	TimeToFirstTokenMS, GenerationTimeMS, QueueTimeMS, MeanITLMS, TokensPerSecond Float
+	// SpeculativeDecoding is the JSON of that member, an object or null; nil
+	// where there is none.
+	SpeculativeDecoding []byte
 }
 
 // Reset empties f, keeps its memory, and lets go of what it was read from.
 func (f *Facts) Reset() {
 	clear(f.Choices)
-	f.Skipped, f.Done = false, false
+	f.Skipped, f.Done, f.Answer = false, false, false
 	f.Choices, f.Unread = f.Choices[:0], 0
 	f.ID, f.Model = nil, nil
 	if f.Usage.Present {

@@ -107,10 +107,11 @@ func TestFormsRest(t *testing.T) {
 func TestFormsOfRecordings(t *testing.T) {
 	t.Parallel()
 	events, _ := recorded(t)
-	var chat, completions Facts
+	facts := make([]Facts, len(all))
 	for _, data := range events {
-		readBoth(t, Chat, &chat, data)
-		readBoth(t, Completions, &completions, data)
+		for i, d := range all {
+			readBoth(t, d, &facts[i], data)
+		}
 	}
 }
 
@@ -121,8 +122,11 @@ func FuzzForms(f *testing.F) {
 	for i := 0; i < len(events); i += 10 {
 		f.Add(events[i], []byte(` a\"`), events[(i+11)%len(events)])
 	}
+	for _, data := range typedEvents {
+		f.Add([]byte(data), []byte(`a`), []byte(data))
+	}
 	f.Fuzz(func(t *testing.T, data, text, other []byte) {
-		for _, d := range []Dialect{Chat, Completions} {
+		for _, d := range all {
 			var f Facts
 			readBoth(t, d, &f, data)
 			if m := f.forms.list[0]; len(m.data) > 0 {

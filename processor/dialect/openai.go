@@ -1,31 +1,23 @@
 package dialect
 
-// The forms that chat and completions share: everything but what stands in a
-// choice.
-
-// openAIEvent reads an event of a stream whose events all have one form.
-func openAIEvent(f *Facts, eventType, data []byte, choice choiceReader) bool {
-	if IsDone(data) {
-		f.Done = true
-		return true
-	}
-	ok := openAIObject(f, data, choice)
-	if string(eventType) != "error" {
-		return ok
-	}
-	if !ok {
-		f.Reset()
-	}
-	f.Error.Set = true
-	return true
+// openAI is the form that chat and completions have, and what was made after
+// them: a list of choices beside what is said of all of them. It is of each API
+// what its own file says.
+type openAI struct {
+	choice choiceReader
+	// requestID: the response is named by "request_id", not by "id".
+	requestID bool
 }
 
 // choiceReader reads the object that is one choice.
 type choiceReader func(s *scan, c *Choice)
 
-// openAIObject reads the top level of an event, or of a body. The scan lives in
-// f: on the stack it would be allocated, since it is handed to a choiceReader.
-func openAIObject(f *Facts, data []byte, choice choiceReader) bool {
+// event reads an event of a stream whose events all have one form.
+func (o openAI) event(f *Facts, _, data []byte) bool { return o.read(f, data) }
+
+// read reads the top level of an event, or of a body. The scan lives in f: on
+// the stack it would be allocated, since it is handed to a choiceReader.
+func (o openAI) read(f *Facts, data []byte) bool {
 	f.scan = scan{b: data}
 	s := &f.scan
 	if !s.enter('{') {
@@ -33,15 +25,25 @@ func openAIObject(f *Facts, data []byte, choice choiceReader) bool {
 	}
 	// vLLM's errors before 0.10.1 have their members at the top.
 	var flat Error
-	var objectError, typeError bool
+	var isError bool
 	for s.more('}') {
 		switch string(s.key()) {
 		case "id":
-			f.ID = s.str()
+			if o.requestID {
+				s.skip()
+			} else {
+				f.ID = s.str()
+			}
+		case "request_id":
+			if o.requestID {
+				f.ID = s.str()
+			} else {
+				s.skip()
+			}
 		case "model":
 			f.Model = s.str()
 		case "choices":
-			readChoices(f, choice)
+			readChoices(f, o.choice)
 		case "usage":
 			readUsage(s, &f.Usage)
 		case "error":
@@ -49,10 +51,12 @@ func openAIObject(f *Facts, data []byte, choice choiceReader) bool {
 		case "metrics":
 			readMetrics(s, &f.Metrics)
 		case "object":
-			objectError = string(s.str()) == "error"
+			isError = string(s.str()) == typeError || isError
 		case "type":
 			flat.Type = s.str()
-			typeError = string(flat.Type) == "error"
+			if string(flat.Type) == typeError {
+				flat.Type, isError = nil, true // it says no more than that
+			}
 		case "code":
 			flat.Code = s.scalar()
 		default:
@@ -65,7 +69,7 @@ func openAIObject(f *Facts, data []byte, choice choiceReader) bool {
 	case len(f.Choices) > 0:
 		// Beside choices an error is one choice's trouble, told by its finish.
 		f.Error = Error{}
-	case !f.Error.Set && (objectError || typeError):
+	case !f.Error.Set && isError:
 		f.Error = flat
 		f.Error.Set = true
 	}
@@ -181,10 +185,27 @@ func readMetrics(s *scan, m *Metrics) {
 			m.MeanITLMS = s.float()
 		case "tokens_per_second":
 			m.TokensPerSecond = s.float()
+		case "speculative_decoding":
+			m.SpeculativeDecoding = s.object()
 		default:
 			s.skip()
 		}
 	}
+}
+
+// object reads an object, or null, as it stands; any other value is passed over
+// and is nil.
+func (s *scan) object() []byte {
+	c := s.peek()
+	start := s.i
+	isNull := s.null()
+	if !isNull {
+		s.skip()
+	}
+	if s.bad || c != '{' && !isNull {
+		return nil
+	}
+	return s.b[start:s.i]
 }
 
 // readIDs reads an array of token ids.

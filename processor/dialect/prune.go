@@ -26,7 +26,8 @@ const (
 	placeTop place = iota
 	placeChoices
 	placeChoice
-	placeWhole // everything inside matters
+	placeWhole   // everything inside matters
+	placeNothing // that it is there matters, and nothing inside
 )
 
 // keepOpenAI leaves the members that openAIObject, and of a choice the members

@@ -32,6 +32,7 @@ const (
 	inOptions                       // the object "stream_options"
 	inMessages                      // the array "messages"
 	inMessage                       // an object in it
+	inSampling                      // the object "sampling_params" of generate
 )
 
 const bodyMark = "\xEF\xBB\xBF"
@@ -157,6 +158,8 @@ func (s *Scanner) enter(c byte) {
 	switch {
 	case c == '{' && s.field == fieldStreamOptions:
 		s.in, s.state = inOptions, stateKeyOrEnd
+	case c == '{' && s.field == fieldSampling && s.request.Dialect == Generate:
+		s.in, s.state = inSampling, stateKeyOrEnd
 	case c == '[' && s.field == fieldMessages:
 		s.in, s.state = inMessages, stateValueOrEnd
 	case c == '{' && s.in == inMessages:

@@ -19,6 +19,8 @@ const (
 	fieldN
 	fieldMaxTokens
 	fieldMaxCompletionTokens
+	fieldMaxOutputTokens
+	fieldSampling
 	fieldEcho
 	fieldGenerationPrompt
 	fieldMessages
@@ -53,6 +55,10 @@ func (c scanContainer) field(key []byte) member {
 			return fieldMaxTokens
 		case "max_completion_tokens":
 			return fieldMaxCompletionTokens
+		case "max_output_tokens":
+			return fieldMaxOutputTokens
+		case "sampling_params":
+			return fieldSampling
 		case "echo":
 			return fieldEcho
 		case "add_generation_prompt":
@@ -70,6 +76,13 @@ func (c scanContainer) field(key []byte) member {
 			return fieldIncludeUsage
 		case "continuous_usage_stats":
 			return fieldContinuousUsage
+		}
+	case inSampling:
+		switch string(key) {
+		case "n":
+			return fieldN
+		case "max_tokens":
+			return fieldMaxTokens
 		}
 	case inMessage:
 		if string(key) == "role" {
@@ -108,6 +121,14 @@ func (s *Scanner) set(f member, k valueKind, b []byte) {
 		s.maxTokens = countValue(k, b)
 	case fieldMaxCompletionTokens:
 		s.maxCompletionTokens = countValue(k, b)
+	case fieldMaxOutputTokens:
+		if r.Dialect == Responses {
+			s.maxTokens = countValue(k, b)
+		}
+	case fieldSampling:
+		if r.Dialect == Generate {
+			r.N, s.maxTokens = -1, -1
+		}
 	case fieldEcho:
 		r.Echo = boolValue(k, b, false)
 	case fieldGenerationPrompt:

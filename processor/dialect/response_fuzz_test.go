@@ -41,15 +41,18 @@ func recorded(tb testing.TB) (events, bodies [][]byte) {
 	return events, bodies
 }
 
+// all are the dialects that are read.
+var all = []Dialect{Chat, Completions, Responses, Messages, Transcription, Generate, Pooling}
+
 // agree checks that an event is read as encoding/json would read it.
-func agree(t *testing.T, d Dialect, data []byte) {
+func agree(t *testing.T, d Dialect, eventType string, data []byte) {
 	t.Helper()
 	var f Facts
-	d.Read(&f, nil, data)
+	d.Read(&f, []byte(eventType), data)
 	if len(f.Choices) > MaxChoices {
 		t.Fatalf("%d choices", len(f.Choices))
 	}
-	want, ok := oracle(d, data)
+	want, ok := oracle(d, eventType, data)
 	if !ok {
 		return
 	}
@@ -57,7 +60,7 @@ func agree(t *testing.T, d Dialect, data []byte) {
 		t.Fatalf("dialect %d skipped valid JSON: %s", d, data)
 	}
 	if got := decoded(&f); !reflect.DeepEqual(got, want) {
-		t.Fatalf("dialect %d: %s\n got %+v\nwant %+v", d, data, got, want)
+		t.Fatalf("dialect %d, type %q: %s\n got %+v\nwant %+v", d, eventType, data, got, want)
 	}
 }
 
@@ -65,8 +68,9 @@ func TestRecordedEvents(t *testing.T) {
 	t.Parallel()
 	events, _ := recorded(t)
 	for _, data := range events {
-		agree(t, Chat, data)
-		agree(t, Completions, data)
+		for _, d := range all {
+			agree(t, d, "", data)
+		}
 	}
 }
 
@@ -74,18 +78,44 @@ func fuzzEvents(f *testing.F, d Dialect) {
 	f.Helper()
 	events, bodies := recorded(f)
 	for i := 0; i < len(events); i += 10 {
-		f.Add(events[i])
+		f.Add("", events[i])
 	}
 	for _, b := range bodies {
-		f.Add(b)
+		f.Add(typeError, b)
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { agree(t, d, data) })
+	for _, data := range typedEvents {
+		f.Add("", []byte(data))
+		f.Add("message_delta", []byte(data))
+	}
+	f.Fuzz(func(t *testing.T, eventType string, data []byte) { agree(t, d, eventType, data) })
 }
 
-// FuzzChat and FuzzCompletions: whatever the bytes, nothing panics and the
-// choices are bounded; valid JSON is read as encoding/json reads it.
-func FuzzChat(f *testing.F)        { fuzzEvents(f, Chat) }
-func FuzzCompletions(f *testing.F) { fuzzEvents(f, Completions) }
+// One target for each dialect: whatever the bytes and the event's type, nothing
+// panics and the choices are bounded; valid JSON is read as encoding/json reads
+// it.
+func FuzzChat(f *testing.F)          { fuzzEvents(f, Chat) }
+func FuzzCompletions(f *testing.F)   { fuzzEvents(f, Completions) }
+func FuzzResponses(f *testing.F)     { fuzzEvents(f, Responses) }
+func FuzzMessages(f *testing.F)      { fuzzEvents(f, Messages) }
+func FuzzTranscription(f *testing.F) { fuzzEvents(f, Transcription) }
+func FuzzGenerate(f *testing.F)      { fuzzEvents(f, Generate) }
+func FuzzPooling(f *testing.F)       { fuzzEvents(f, Pooling) }
+
+// FuzzDiscover: a first event tells a dialect that can stream, or none.
+func FuzzDiscover(f *testing.F) {
+	events, _ := recorded(f)
+	for i := 0; i < len(events); i += 10 {
+		f.Add("", events[i])
+	}
+	for _, data := range typedEvents {
+		f.Add("error", []byte(data))
+	}
+	f.Fuzz(func(t *testing.T, eventType string, data []byte) {
+		if d := Discover([]byte(eventType), data); d != Unknown && !d.Streams() {
+			t.Fatalf("dialect %d", d)
+		}
+	})
+}
 
 // bodyFacts returns what a body says, written in pieces of the given size.
 func bodyFacts(t *testing.T, d Dialect, data []byte, size int) Facts {
@@ -110,6 +140,28 @@ func answer(f Facts) Facts {
 	return f
 }
 
+// oracleAnswer reads a body with encoding/json, whole.
+func oracleAnswer(d Dialect, data []byte) (f Facts, ok bool) {
+	f, ok = oracle(d, "", data)
+	if !ok {
+		return f, false
+	}
+	top, _ := decode(data).(map[string]any)
+	switch d {
+	case Responses:
+		return oracleResponsesBody(top), true
+	case Messages:
+		return oracleMessagesBody(top), true
+	case Transcription:
+		f.Answer = top["text"] != nil
+	case Pooling:
+		f.Answer = top["data"] != nil || top["results"] != nil
+		f.Unread = 0
+	default:
+	}
+	return answer(f), true
+}
+
 // bodyAgrees checks that a body says the same however it is cut, and what an
 // event of its bytes says.
 func bodyAgrees(t *testing.T, d Dialect, data []byte, size int) {
@@ -118,12 +170,12 @@ func bodyAgrees(t *testing.T, d Dialect, data []byte, size int) {
 	if cut := bodyFacts(t, d, data, size); !reflect.DeepEqual(cut, whole) {
 		t.Fatalf("in pieces of %d: %s\n got %+v\nwant %+v", size, data, cut, whole)
 	}
-	want, ok := oracle(d, data)
+	want, ok := oracleAnswer(d, data)
 	if !ok || len(data) > maxKeptText || len(want.Choices)+want.Unread > MaxChoices {
 		return // long texts are shortened
 	}
-	if whole.Skipped || !reflect.DeepEqual(whole, answer(want)) {
-		t.Fatalf("dialect %d: %s\n got %+v\nwant %+v", d, data, whole, answer(want))
+	if whole.Skipped || !reflect.DeepEqual(whole, want) {
+		t.Fatalf("dialect %d: %s\n got %+v\nwant %+v", d, data, whole, want)
 	}
 }
 
@@ -141,7 +193,8 @@ func FuzzBody(f *testing.F) {
 		if size < 1 {
 			size = 1
 		}
-		bodyAgrees(t, Chat, data, size)
-		bodyAgrees(t, Completions, data, size)
+		for _, d := range all {
+			bodyAgrees(t, d, data, size)
+		}
 	})
 }

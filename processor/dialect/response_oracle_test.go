@@ -7,10 +7,9 @@ import (
 	"strconv"
 )
 
-// oracle reads an event of chat or completions with encoding/json, whole. It is
-// not ok where the event is no valid object, or one that the two may read in
+// oracle reads an event with encoding/json, whole. It is not ok where the event is no valid object, or one that the two may read in
 // different ways: with a name twice, or nested too deep.
-func oracle(d Dialect, data []byte) (f Facts, ok bool) {
+func oracle(d Dialect, eventType string, data []byte) (f Facts, ok bool) {
 	if !json.Valid(data) || !plain(data) {
 		return f, false
 	}
@@ -18,7 +17,32 @@ func oracle(d Dialect, data []byte) (f Facts, ok bool) {
 	if !isObject {
 		return f, false
 	}
+	switch d {
+	case Responses, Messages:
+		kind := eventType
+		if k := text(top["type"]); len(k) > maxScalar {
+			return f, false
+		} else if len(k) > 0 {
+			kind = string(k)
+		}
+		if d == Responses {
+			f = oracleResponses(kind, top)
+		} else {
+			f = oracleMessages(kind, top)
+		}
+	default:
+		f = oracleOpenAI(d, top)
+	}
+	f.Error.Set = f.Error.Set || eventType == typeError
+	return f, true
+}
+
+// oracleOpenAI reads an event of the dialects that are made after chat.
+func oracleOpenAI(d Dialect, top map[string]any) (f Facts) {
 	f.ID, f.Model = text(top["id"]), text(top["model"])
+	if d == Generate {
+		f.ID = text(top["request_id"])
+	}
 	list, _ := top["choices"].([]any)
 	for _, e := range list {
 		c, readable := oracleChoice(d, e)
@@ -37,48 +61,73 @@ func oracle(d Dialect, data []byte) (f Facts, ok bool) {
 			Reasoning:  count(inside(u["completion_tokens_details"], "reasoning_tokens")),
 		}
 	}
-	if m, is := top["metrics"].(map[string]any); is {
-		f.Metrics = Metrics{
-			Present:            true,
-			TimeToFirstTokenMS: measure(m["time_to_first_token_ms"]),
-			GenerationTimeMS:   measure(m["generation_time_ms"]),
-			QueueTimeMS:        measure(m["queue_time_ms"]),
-			MeanITLMS:          measure(m["mean_itl_ms"]),
-			TokensPerSecond:    measure(m["tokens_per_second"]),
-		}
-	}
+	f.Metrics = oracleMetrics(top["metrics"])
 	if len(f.Choices) == 0 {
 		f.Error = oracleError(top)
 	}
-	return f, true
+	return f
+}
+
+func oracleMetrics(v any) Metrics {
+	m, is := v.(map[string]any)
+	if !is {
+		return Metrics{}
+	}
+	speculative, there := m["speculative_decoding"]
+	return Metrics{
+		Present:             true,
+		TimeToFirstTokenMS:  measure(m["time_to_first_token_ms"]),
+		GenerationTimeMS:    measure(m["generation_time_ms"]),
+		QueueTimeMS:         measure(m["queue_time_ms"]),
+		MeanITLMS:           measure(m["mean_itl_ms"]),
+		TokensPerSecond:     measure(m["tokens_per_second"]),
+		SpeculativeDecoding: objectText(speculative, there),
+	}
+}
+
+// objectText is an object, or null, in one form of JSON; nil for all else.
+func objectText(v any, there bool) []byte {
+	if _, is := v.(map[string]any); !is && (v != nil || !there) {
+		return nil
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
 }
 
 func oracleError(top map[string]any) Error {
-	switch e := top["error"].(type) {
+	if e := oracleFailure(top["error"]); e.Set {
+		return e
+	}
+	switch {
+	case top["type"] == typeError:
+		return Error{Set: true, Code: scalarText(top["code"])}
+	case top["object"] == typeError:
+		return Error{Set: true, Type: text(top["type"]), Code: scalarText(top["code"])}
+	}
+	return Error{}
+}
+
+// oracleFailure reads an error's value.
+func oracleFailure(v any) Error {
+	switch e := v.(type) {
 	case map[string]any:
 		return Error{Set: true, Type: text(e["type"]), Code: scalarText(e["code"])}
 	case string:
-		if e != "" && e != "false" {
-			return Error{Set: true}
-		}
-	case json.Number, []any:
-		if _, isArray := e.([]any); !isArray {
-			return Error{Set: true}
-		}
+		return Error{Set: e != "" && e != "false"}
+	case json.Number:
+		return Error{Set: true}
 	case bool:
-		if e {
-			return Error{Set: true}
-		}
-	}
-	if top["object"] == "error" || top["type"] == "error" {
-		return Error{Set: true, Type: text(top["type"]), Code: scalarText(top["code"])}
+		return Error{Set: e}
 	}
 	return Error{}
 }
 
 func oracleChoice(d Dialect, e any) (c Choice, readable bool) {
 	o, isObject := e.(map[string]any)
-	if !isObject {
+	if !isObject || d == Pooling {
 		return c, false
 	}
 	if i := o["index"]; i != nil {
@@ -104,11 +153,20 @@ func oracleChoice(d Dialect, e any) (c Choice, readable bool) {
 		return c, true
 	}
 	c.Logprobs = length(inside(o["logprobs"], "content")) + length(inside(o["logprobs"], "refusal"))
+	if d == Generate {
+		if filled(o["text"]) {
+			c.Visible |= Content
+		}
+		if c.IDs > 0 {
+			c.Visible |= Token
+		}
+		return c, true
+	}
 	delta, is := o["delta"].(map[string]any)
 	if !is {
 		delta, _ = o["message"].(map[string]any)
 	}
-	c.Role = filled(delta["role"])
+	c.Role = filled(delta["role"]) && d == Chat
 	if s, is := delta["content"].(string); is {
 		c.EmptyText = s == ""
 	}
@@ -241,6 +299,9 @@ func decoded(f *Facts) Facts {
 		if *t != nil {
 			*t = Text(t.Decode(all))
 		}
+	}
+	if m := g.Metrics.SpeculativeDecoding; m != nil {
+		g.Metrics.SpeculativeDecoding = objectText(decode(m), true)
 	}
 	g.Choices = nil
 	for _, c := range f.Choices {

@@ -34,6 +34,33 @@ func (s *scan) str() Text {
 	return s.text()
 }
 
+// name reads a string that names something of ours, without its escapes; nil
+// where it is none.
+func (s *scan) name() []byte {
+	t := s.str()
+	if t == nil || !s.escaped {
+		return t
+	}
+	return []byte(t.Decode(maxScalar))
+}
+
+// textIn reads an object and returns its member of that name, if it is a string.
+func (s *scan) textIn(name string) Text {
+	var t Text
+	if !s.enter('{') {
+		s.skip()
+		return nil
+	}
+	for s.more('}') {
+		if string(s.key()) == name {
+			t = s.str()
+		} else {
+			s.skip()
+		}
+	}
+	return t
+}
+
 // scalar reads a string or a literal; null and what nests are nil.
 func (s *scan) scalar() Text {
 	switch s.peek() {

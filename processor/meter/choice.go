@@ -23,11 +23,14 @@ type choice struct {
 	lastAt   time.Duration // of its last evidence; meaningless where events is 0
 	finish   Opt[string]
 	finishAt time.Duration
+	// resumed: a token came behind the finish, which ended only a segment.
+	resumed bool
 
 	usage    choiceUsage
 	ids      tokenIDs
 	logprobs tokenSum
 	estimate int64
+	calls    calls
 
 	// first is its first instant, current its last; equal while there is one.
 	// lastGap is the time before current, where there are two or more.
@@ -61,6 +64,7 @@ func (cs *choices) alloc() *choice {
 // finishes takes the choice's finish reason; a later one replaces it.
 func (c *choice) finishes(at time.Duration, reason dialect.Text) {
 	c.finish, c.finishAt = Some(finishReason(reason)), at
+	c.resumed = false
 }
 
 // finishReason returns the usual ones without allocating.
@@ -86,7 +90,7 @@ func (cs *choices) finished() bool {
 		if c == nil {
 			continue
 		}
-		if !c.finish.OK {
+		if !c.finish.OK || c.resumed {
 			return false
 		}
 		named = true

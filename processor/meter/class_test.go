@@ -1,10 +1,6 @@
 package meter
 
-import (
-	"testing"
-
-	"github.com/inferspan/inferspan/processor/dialect"
-)
+import "testing"
 
 func TestClass(t *testing.T) {
 	for _, c := range []struct {
@@ -26,20 +22,29 @@ func TestClass(t *testing.T) {
 }
 
 func TestOperation(t *testing.T) {
-	for _, c := range []struct {
-		dialect dialect.Dialect
-		path    string
-		want    string
-	}{
-		{dialect.Chat, "/v1/chat/completions", "chat"},
-		{dialect.Completions, "/v1/completions", "text_completion"},
-		{dialect.Unknown, "/v1/embeddings", "embeddings"},
-		{dialect.Unknown, "/v1/responses", "chat"},
-		{dialect.Unknown, "/v1/responses/resp_1", "other"},
-		{dialect.Unknown, "/made/up/7f3a", "other"},
+	for path, want := range map[string]string{
+		"/v1/chat/completions":          "chat",
+		"/team-a/v1/chat/completions?x": "chat",
+		"/v1/completions":               "text_completion",
+		"/v1/responses":                 "chat",
+		"/v1/messages?beta=true":        "chat",
+		"/v1/messages/count_tokens":     "tokenize",
+		"/inference/v1/generate":        "text_completion",
+		"/tiny/inference/v1/generate":   "text_completion",
+		"/v1/embeddings":                "embeddings",
+		"/openai/v1/embeddings":         "embeddings",
+		"/v1/audio/transcriptions":      "transcription",
+		"/v1/audio/translations":        "translation",
+		"/v2/rerank":                    "rerank",
+		"/score":                        "score",
+		"/pooling":                      "pooling",
+		"/classify":                     "classify",
+		"/v1/responses/resp_1":          "other",
+		"/made/up/7f3a":                 "other",
+		"":                              "other",
 	} {
-		if got := Operation(c.dialect, c.path); got != c.want {
-			t.Errorf("Operation(%v, %q) = %s, want %s", c.dialect, c.path, got, c.want)
+		if got := Operation(path); got != want {
+			t.Errorf("Operation(%q) = %s, want %s", path, got, want)
 		}
 	}
 }

@@ -12,7 +12,7 @@ func (m *Meter) evidence(c *choice, f *dialect.Choice, growth int64) (tokens int
 	ids := c.ids.take(f)
 	logprobs := m.generatedLogprobs(c, f)
 	tokens = strongest(growth, ids, logprobs)
-	visible := f.Visible != 0 && !(tokens == 0 && m.isEcho(c, f))
+	visible := f.Visible != 0 && !c.calls.known(f) && !(tokens == 0 && m.isEcho(c, f))
 	if m.promptOnly() || tokens == 0 && !visible {
 		c.estimate += impliedTokens(f)
 		return 0, KindNone, false

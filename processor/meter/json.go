@@ -58,6 +58,8 @@ type serverJSON struct {
 	QueueTimeMS        *float64 `json:"queue_time_ms"`
 	MeanITLMS          *float64 `json:"mean_itl_ms"`
 	TokensPerSecond    *float64 `json:"tokens_per_second"`
+
+	SpeculativeDecoding json.RawMessage `json:"speculative_decoding,omitempty"`
 }
 
 type routeJSON struct {
@@ -141,7 +143,7 @@ func (m *ServerMetrics) json() *serverJSON {
 	}
 	return &serverJSON{
 		finiteOrNull(m.TimeToFirstTokenMS), finiteOrNull(m.GenerationTimeMS), finiteOrNull(m.QueueTimeMS),
-		finiteOrNull(m.MeanITLMS), finiteOrNull(m.TokensPerSecond),
+		finiteOrNull(m.MeanITLMS), finiteOrNull(m.TokensPerSecond), json.RawMessage(m.SpeculativeDecoding),
 	}
 }
 

@@ -95,7 +95,7 @@ func (j *serverJSON) metrics() *ServerMetrics {
 	}
 	return &ServerMetrics{
 		optOf(j.TimeToFirstTokenMS), optOf(j.GenerationTimeMS), optOf(j.QueueTimeMS),
-		optOf(j.MeanITLMS), optOf(j.TokensPerSecond),
+		optOf(j.MeanITLMS), optOf(j.TokensPerSecond), string(j.SpeculativeDecoding),
 	}
 }
 

@@ -14,7 +14,7 @@
 // The rules are those of docs/definitions.md, each in one place:
 //
 //	1 framing         package sse; what is counted: response.go; content codings: coding.go
-//	2 token evidence  evidence.go, echo.go; which usage is growth: usage.go
+//	2 token evidence  evidence.go, echo.go, calls.go; which usage is growth: usage.go
 //	3 clocks          clocks.go
 //	  ITL, chunk gap  gaps.go
 //	  TPOT            tpot.go
@@ -96,8 +96,10 @@ func New(s Start, o Options) *Meter {
 
 func (m *Meter) setDialect(d dialect.Dialect) {
 	m.dialect = d
-	m.known = d.Known() && (m.start.Method == "" || m.start.Method == http.MethodPost)
+	m.known = d.Known() && m.posted()
 }
+
+func (m *Meter) posted() bool { return m.start.Method == "" || m.start.Method == http.MethodPost }
 
 // Ask tells what the request asked for; at most once, before Headers where the
 // request was seen at all.

@@ -67,7 +67,7 @@ func (m *Meter) cleanEnd() Outcome {
 // stream and got no response, or a failure for one, is one too.
 func (m *Meter) noFirstToken(r *Record) NoTokenReason {
 	expected := r.Stream || m.asked.Stream && (r.Status == 0 || r.Status >= http.StatusBadRequest)
-	if r.FirstToken.OK || !m.known || !expected {
+	if r.FirstToken.OK || !m.known || !m.dialect.Streams() || !expected {
 		return ""
 	}
 	switch r.Outcome {

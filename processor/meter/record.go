@@ -119,6 +119,9 @@ type Route struct {
 // them; each can be absent.
 type ServerMetrics struct {
 	TimeToFirstTokenMS, GenerationTimeMS, QueueTimeMS, MeanITLMS, TokensPerSecond Opt[float64]
+	// SpeculativeDecoding is what it says of that: the JSON of an object, or null;
+	// "" where it says nothing, or too much to keep.
+	SpeculativeDecoding string
 }
 
 // StartSource says whose clock the origin is.

@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ const (
 	maxModel     = dialect.MaxModel
 	maxID        = 256
 	maxErrorType = 128
+	// maxSpeculative has room for the summary, not for each of its steps.
+	maxSpeculative = 1 << 10
 )
 
 // response is the response so far.
@@ -33,7 +36,8 @@ type response struct {
 	// a known dialect a body.
 	parser *sse.Parser
 	body   *dialect.Body
-	// bodyRead: the body was a whole one of its dialect.
+	// bodyRead: the body was a whole one of its dialect, or is in a form of it
+	// that has nothing to read.
 	bodyRead bool
 	facts    dialect.Facts
 
@@ -52,20 +56,26 @@ func (m *Meter) Headers(at time.Duration, status int, contentType, contentEncodi
 	r.stream = isEventStream(contentType)
 	r.closeCoding()
 	r.parser, r.body, r.opaque = nil, nil, false
-	if r.stream || m.known {
+	r.bodyRead = m.known && m.dialect.Plain(mediaType(contentType))
+	if r.stream || m.known && !r.bodyRead {
 		r.openCoding(contentEncoding)
 	}
 	switch {
 	case r.stream:
 		r.parser = sse.New(m.options.MaxEvent)
-	case m.known:
+	case m.known && !r.bodyRead:
 		r.body = dialect.NewBody(m.dialect)
 	}
 }
 
 func isEventStream(contentType string) bool {
+	return strings.EqualFold(mediaType(contentType), "text/event-stream")
+}
+
+// mediaType returns a content type without its parameters.
+func mediaType(contentType string) string {
 	t, _, _ := strings.Cut(contentType, ";")
-	return strings.EqualFold(strings.TrimSpace(t), "text/event-stream")
+	return strings.TrimSpace(t)
 }
 
 // Observe takes response body bytes, cut anywhere, and keeps no reference to
@@ -113,6 +123,9 @@ func (m *Meter) event(at time.Duration, e sse.Event) Milestone {
 		r.shared++
 	}
 	reached := m.firstEvent(at)
+	if r.events == 1 && m.dialect == dialect.Unknown && m.posted() {
+		m.setDialect(dialect.Discover(e.Type, e.Data))
+	}
 	if !m.known {
 		return reached
 	}
@@ -146,6 +159,7 @@ func (m *Meter) choice(at time.Duration, f *dialect.Choice, growth int64, size i
 	}
 	if tokens, kind, ok := m.evidence(c, f, growth); ok {
 		reached = m.firstToken(at, kind)
+		c.resumed = c.finish.OK && m.dialect == dialect.Transcription
 		gap, later := c.evidenceAt(at)
 		m.clocks.longest(gap, later)
 		m.instant(c, at, tokens)
@@ -177,7 +191,7 @@ func (m *Meter) finish(c Cause) {
 	if f.Skipped {
 		return
 	}
-	r.bodyRead = len(f.Choices)+f.Unread > 0
+	r.bodyRead = f.Answer || len(f.Choices)+f.Unread > 0
 	m.identify(f)
 	if f.Error.Set {
 		m.fail(r.lastFrame, f)
@@ -216,6 +230,15 @@ func (m *Meter) fail(at time.Duration, f *dialect.Facts) {
 	}
 }
 
+// speculativeDecoding copies a value that is as small as the server's; one of
+// another size is none.
+func speculativeDecoding(value []byte) string {
+	if len(value) > maxSpeculative || !json.Valid(value) {
+		return ""
+	}
+	return string(value)
+}
+
 func serverMetrics(f *dialect.Metrics) *ServerMetrics {
 	opt := func(v dialect.Float) Opt[float64] { return Opt[float64]{V: v.V, OK: v.OK} }
 	return &ServerMetrics{
@@ -224,5 +247,7 @@ func serverMetrics(f *dialect.Metrics) *ServerMetrics {
 		QueueTimeMS:        opt(f.QueueTimeMS),
 		MeanITLMS:          opt(f.MeanITLMS),
 		TokensPerSecond:    opt(f.TokensPerSecond),
+
+		SpeculativeDecoding: speculativeDecoding(f.SpeculativeDecoding),
 	}
 }

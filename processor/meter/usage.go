@@ -16,6 +16,9 @@ type usage struct {
 	completion, prompt, cached, reasoning Opt[int64]
 	// final is when the last final usage came; it settles the prompt too.
 	final Opt[time.Duration]
+	// input and created are the parts that cached has not, of a prompt that is
+	// told in parts.
+	input, created int64
 }
 
 // choiceUsage is one choice's continuous usage.
@@ -46,7 +49,7 @@ func (m *Meter) takeUsage(at time.Duration, f *dialect.Facts) int64 {
 		return 0
 	}
 	if !m.usage.final.OK {
-		set(&m.usage.prompt, u.Prompt)
+		m.usage.takePrompt(u)
 	}
 	if !u.Completion.OK {
 		return 0
@@ -85,10 +88,41 @@ func (m *Meter) takeFinal(at time.Duration, f *dialect.Usage) {
 	}
 	u := &m.usage
 	u.final = Some(at)
-	set(&u.completion, f.Completion)
-	set(&u.prompt, f.Prompt)
-	set(&u.cached, f.Cached)
+	if f.Apart {
+		most(&u.completion, f.Completion)
+	} else {
+		set(&u.completion, f.Completion)
+		set(&u.cached, f.Cached)
+	}
+	u.takePrompt(f)
 	set(&u.reasoning, f.Reasoning)
+}
+
+// takePrompt takes the tokens of the prompt. Messages tell them in parts, and
+// again: vLLM first all of them as input, in the end without the cached ones,
+// Anthropic some parts only once. What was not told again is as it was; the
+// largest sum counts.
+func (u *usage) takePrompt(f *dialect.Usage) {
+	if !f.Apart {
+		set(&u.prompt, f.Prompt)
+		return
+	}
+	if f.Prompt.OK {
+		u.input = f.Prompt.N
+	}
+	if f.Created.OK {
+		u.created = f.Created.N
+	}
+	most(&u.cached, f.Cached)
+	sum := u.input + u.created + u.cached.V
+	most(&u.prompt, dialect.Count{N: sum, OK: f.Prompt.OK || f.Created.OK || f.Cached.OK})
+}
+
+// most takes n where it is there and larger.
+func most(to *Opt[int64], n dialect.Count) {
+	if n.OK && (!to.OK || n.N > to.V) {
+		*to = Some(n.N)
+	}
 }
 
 // set takes n where it is there: null is not zero.
