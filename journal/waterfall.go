@@ -21,6 +21,7 @@ func Waterfall(w io.Writer, r *meter.Record, width int) error {
 	p := &page{width: max(width, MinWidth)}
 	p.head(r)
 	p.phases(r)
+	p.timeline(r)
 	p.foot(r)
 	if _, err := w.Write(p.buf.Bytes()); err != nil {
 		return fmt.Errorf("write a waterfall: %w", err)

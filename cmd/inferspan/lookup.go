@@ -21,7 +21,6 @@ import (
 const (
 	lookupTimeout = 10 * time.Second
 	lookupBytes   = 64 << 20 // of an answer
-	lookupWidth   = 80       // columns of a waterfall
 )
 
 // lookup shows the records that a running Inferspan has of an id.
@@ -146,7 +145,7 @@ func show(w io.Writer, records [][]byte, raw bool) error {
 		if i > 0 {
 			writef(w, "\n")
 		}
-		if err := journal.Waterfall(w, r, lookupWidth); err != nil {
+		if err := journal.Waterfall(w, r, waterfallWidth); err != nil {
 			return fmt.Errorf("show a record: %w", err)
 		}
 	}

@@ -51,7 +51,7 @@ func TestLookup_Found(t *testing.T) {
 			t.Errorf("%q: want two waterfalls, the newest first:\n%s", args, r.Stdout)
 		}
 		for line := range strings.Lines(r.Stdout) {
-			if len(line) > lookupWidth+1 || strings.ContainsFunc(line, func(c rune) bool { return c < ' ' && c != '\n' || c > '~' }) {
+			if len(line) > waterfallWidth+1 || strings.ContainsFunc(line, func(c rune) bool { return c < ' ' && c != '\n' || c > '~' }) {
 				t.Errorf("%q: not 80 printable columns: %q", args, line)
 			}
 		}

@@ -12,7 +12,7 @@ const usage = `usage: inferspan COMMAND
 
   serve    --config FILE                  serve ext_proc to Envoy, until SIGTERM
   check    FILE                           check a configuration; exit 1 with faults
-  replay   [--json] [--cut frames|bytes|SIZE|random:SEED] FILE...
+  replay   [--json | --waterfall] [--cut frames|bytes|SIZE|random:SEED] FILE...
                                           recorded exchanges to records
   lookup   ID [--admin URL] [--json]      show a request by request, trace or response id
   version                                 print the version

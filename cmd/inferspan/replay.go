@@ -9,14 +9,16 @@ import (
 	"time"
 
 	"github.com/inferspan/inferspan/internal/recording"
+	"github.com/inferspan/inferspan/journal"
 	"github.com/inferspan/inferspan/processor/meter"
 )
 
 // replay turns recorded exchanges into records. A file that can't be read is
 // reported, and the others are still replayed.
 func replay(args []string, stdout, stderr io.Writer) int {
-	flags := newFlags("replay", "[--json] [--cut frames|bytes|SIZE|random:SEED] FILE...", stderr)
-	asJSON := flags.Bool("json", false, "print the records as JSON, one a line")
+	flags := newFlags("replay", "[--json | --waterfall] [--cut frames|bytes|SIZE|random:SEED] FILE...", stderr)
+	jsonWanted := flags.Bool("json", false, "print the records as JSON, one a line")
+	waterfallWanted := flags.Bool("waterfall", false, "show where the time of each went, and when its tokens came")
 	cutText := flags.String("cut", "frames", "how to cut the recorded pieces: frames, bytes, SIZE or random:SEED")
 	var files []string
 	for rest := args; ; rest = flags.Args()[1:] { // flags may stand between the files
@@ -33,6 +35,17 @@ func replay(args []string, stdout, stderr io.Writer) int {
 		writef(stderr, "inferspan replay: %v\n", err)
 		return exitUsage
 	}
+	form := asTable
+	switch {
+	case *jsonWanted && *waterfallWanted:
+		writef(stderr, "inferspan replay: --json and --waterfall exclude each other\n")
+		flags.Usage()
+		return exitUsage
+	case *jsonWanted:
+		form = asJSON
+	case *waterfallWanted:
+		form = asWaterfall
+	}
 	if len(files) == 0 {
 		writef(stderr, "inferspan replay: no file named\n")
 		flags.Usage()
@@ -40,7 +53,7 @@ func replay(args []string, stdout, stderr io.Writer) int {
 	}
 
 	code := 0
-	out := newRecordWriter(stdout, *asJSON)
+	out := newRecordWriter(stdout, form)
 	for _, file := range files {
 		rec, err := recording.ReadFile(file)
 		if err == nil {
@@ -58,34 +71,51 @@ func replay(args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// recordWriter writes records as JSON lines, or as a table for a person.
+// waterfallWidth is the width of a waterfall, in columns.
+const waterfallWidth = 80
+
+// recordWriter writes records in one of three forms.
 type recordWriter struct {
-	json  *bufio.Writer // nil for a table
+	form  recordForm
+	lines *bufio.Writer // for JSON and waterfalls
 	table *tabwriter.Writer
-	rows  int
+	count int
 }
 
-func newRecordWriter(w io.Writer, asJSON bool) *recordWriter {
-	if asJSON {
-		return &recordWriter{json: bufio.NewWriter(w)}
-	}
-	return &recordWriter{table: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+type recordForm uint8
+
+const (
+	asTable recordForm = iota
+	asJSON             // a line each
+	asWaterfall
+)
+
+func newRecordWriter(w io.Writer, f recordForm) *recordWriter {
+	return &recordWriter{form: f, lines: bufio.NewWriter(w), table: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
 }
 
 func (w *recordWriter) write(r *meter.Record) error {
 	var err error
-	if w.json != nil {
-		_, err = w.json.Write(append(r.AppendJSON(nil), '\n'))
-	} else {
-		if w.rows == 0 {
+	switch w.form {
+	case asJSON:
+		_, err = w.lines.Write(append(r.AppendJSON(nil), '\n'))
+	case asWaterfall:
+		if w.count > 0 {
+			_, err = w.lines.WriteString("\n")
+		}
+		if err == nil {
+			err = journal.Waterfall(w.lines, r, waterfallWidth)
+		}
+	case asTable:
+		if w.count == 0 {
 			_, err = fmt.Fprintln(w.table, "NAME\tOUTCOME\tTTFT\tTPOT\tTOKENS\tSOURCE\tEVENTS")
 		}
 		if err == nil {
 			_, err = fmt.Fprintf(w.table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", printable(r.Name), r.Outcome,
 				milliseconds(r.FirstToken), milliseconds(meanTPOT(r)), tokens(r), orDash(string(r.OutputSource)), r.Events)
 		}
-		w.rows++
 	}
+	w.count++
 	if err != nil {
 		return fmt.Errorf("write a record: %w", err)
 	}
@@ -93,13 +123,11 @@ func (w *recordWriter) write(r *meter.Record) error {
 }
 
 func (w *recordWriter) flush() error {
-	var err error
-	if w.json != nil {
-		err = w.json.Flush()
-	} else {
-		err = w.table.Flush()
+	flush := w.lines.Flush
+	if w.form == asTable {
+		flush = w.table.Flush
 	}
-	if err != nil {
+	if err := flush(); err != nil {
 		return fmt.Errorf("write the records: %w", err)
 	}
 	return nil

@@ -82,6 +82,23 @@ func TestReplayPrintsNoControls(t *testing.T) {
 	}
 }
 
+// How a waterfall looks is tested with the journal's.
+func TestReplayWaterfall(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr strings.Builder
+	code := replay([]string{"--waterfall", streams + "stall-chat.jsonl", streams + "health-get.jsonl"}, &stdout, &stderr)
+	if code != 0 || stderr.Len() > 0 {
+		t.Fatalf("exit %d, %s", code, &stderr)
+	}
+	first, second, found := strings.Cut(stdout.String(), "\n\nrecording    health-get\n")
+	if !found || !strings.HasPrefix(first, "recording    stall-chat\n") || !strings.Contains(first, "\nstalls       2616.8 ms until 3174.2 ms\n") {
+		t.Errorf("got %s", &stdout)
+	}
+	if strings.Contains(second, "timeline") {
+		t.Errorf("a timeline without tokens: %s", second)
+	}
+}
+
 func TestReplayGoesOnAfterAFault(t *testing.T) {
 	t.Parallel()
 	broken := filepath.Join(t.TempDir(), "broken.jsonl")
@@ -103,15 +120,16 @@ func TestReplayGoesOnAfterAFault(t *testing.T) {
 
 func TestReplayUsage(t *testing.T) {
 	t.Parallel()
-	const usage = "usage: inferspan replay [--json] [--cut frames|bytes|SIZE|random:SEED] FILE...\n"
+	const usage = "usage: inferspan replay [--json | --waterfall] [--cut frames|bytes|SIZE|random:SEED] FILE...\n"
 	for name, tt := range map[string]struct {
 		args []string
 		want string
 	}{
-		"no file":   {[]string{"--json"}, "inferspan replay: no file named\n" + usage},
-		"waterfall": {[]string{"--waterfall", "x"}, "flag provided but not defined: -waterfall\n" + usage},
-		"cut":       {[]string{"--cut", "lines", "x"}, `inferspan replay: cut "lines": must be frames, bytes, a number of bytes from 1 up, or random:SEED` + "\n"},
-		"after":     {[]string{"x", "--cut"}, "flag needs an argument: -cut\n" + usage},
+		"no file": {[]string{"--json"}, "inferspan replay: no file named\n" + usage},
+		"both":    {[]string{"--waterfall", "x", "--json"}, "inferspan replay: --json and --waterfall exclude each other\n" + usage},
+		"unknown": {[]string{"--table", "x"}, "flag provided but not defined: -table\n" + usage},
+		"cut":     {[]string{"--cut", "lines", "x"}, `inferspan replay: cut "lines": must be frames, bytes, a number of bytes from 1 up, or random:SEED` + "\n"},
+		"after":   {[]string{"x", "--cut"}, "flag needs an argument: -cut\n" + usage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +150,9 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
 
 func TestReplayTellsThatItCouldNotWrite(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{streams + "chat-usage.jsonl"}, {"--json", streams + "chat-usage.jsonl"}} {
+	for _, args := range [][]string{
+		{streams + "chat-usage.jsonl"}, {"--json", streams + "chat-usage.jsonl"}, {"--waterfall", streams + "chat-usage.jsonl"},
+	} {
 		var stderr strings.Builder
 		if code := replay(args, fullDisk{}, &stderr); code != 1 || stderr.String() != "inferspan replay: write the records: disk full\n" {
 			t.Errorf("%v: exit %d, %s", args, code, &stderr)
