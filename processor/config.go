@@ -13,8 +13,11 @@ import (
 type Config struct {
 	Telemetry Telemetry
 	Router    Router
-	Journal   Journal      // nil: records are not kept
-	Logger    *slog.Logger // nil: nothing is logged
+	Journal   Journal // nil: records are not kept
+	// Record returns what takes an exchange that begins, nil for one that is not
+	// to be recorded. nil: none is.
+	Record func() Recording
+	Logger *slog.Logger // nil: nothing is logged
 
 	// AssumeRequest and AssumeResponse are the body modes of an Envoy that does
 	// not say them and is not in observability mode, as Envoys before

@@ -50,6 +50,8 @@ type exchange struct {
 	route    meter.Route
 	endpoint string // counted as in flight; "" for none
 	live     *liveEntry
+	// recording takes the exchange as it passes; nil: it is not recorded.
+	recording Recording
 
 	// broken: measuring panicked. What it would say can't be trusted.
 	broken bool
@@ -116,8 +118,11 @@ func (x *exchange) begin(m *wire.Message, now time.Time) {
 	}
 }
 
-// at is now as an offset from the origin.
-func (x *exchange) at(now time.Time) time.Duration { return now.Sub(x.arrival) + x.ahead }
+// at is now as an offset from the origin, in whole microseconds: what a record
+// shows and a recording holds, so that the one replays to the other.
+func (x *exchange) at(now time.Time) time.Duration {
+	return (now.Sub(x.arrival) + x.ahead).Truncate(time.Microsecond)
+}
 
 // bound tells whether the bytes of a direction go through us and are not all
 // through: the stream can't end without losing some.
@@ -235,6 +240,9 @@ func (x *exchange) finish(c meter.Cause, now time.Time) {
 		x.guard("route", func() { x.s.cfg.Router.End(x.endpoint) })
 	}
 	if !mine {
+		if x.recording != nil {
+			x.endRecording(c, nil)
+		}
 		return
 	}
 	r := x.record(c, x.at(now))
@@ -242,6 +250,9 @@ func (x *exchange) finish(c meter.Cause, now time.Time) {
 	x.guard("telemetry", func() { x.s.cfg.Telemetry.End(r) })
 	if x.s.cfg.Journal != nil {
 		x.guard("journal", func() { x.s.cfg.Journal.Add(r) })
+	}
+	if x.recording != nil {
+		x.endRecording(c, r)
 	}
 }
 

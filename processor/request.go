@@ -61,6 +61,7 @@ func (x *exchange) onRequestHeaders(m *wire.Message) error {
 		return x.pass(m.Phase)
 	}
 	x.beginRequest(readRequestHead(m.Headers))
+	x.recordRequest(m)
 	x.request.hasBody = !m.EndOfStream
 	if m.EndOfStream {
 		x.endScan()
@@ -103,6 +104,9 @@ func (x *exchange) beginRequest(h requestHead) {
 
 func (x *exchange) onRequestBody(m *wire.Message) error {
 	x.withoutHeaders()
+	if x.recording != nil {
+		x.recordRequestBody(m.Body)
+	}
 	if x.observe {
 		x.observeRequest(m)
 		return nil

@@ -55,6 +55,9 @@ func (x *exchange) onResponseHeaders(m *wire.Message) error {
 			r.Headers(at, h.status, h.contentType, h.contentEncoding)
 			r.Routed(x.route)
 		})
+		if x.recording != nil {
+			x.toRecording(func(r Recording) { r.Response(at, h.status, pairs(m.Headers)) })
+		}
 		x.show()
 	}
 	x.endResponse()
@@ -105,6 +108,9 @@ func (x *exchange) onResponseBody(m *wire.Message) error {
 // observeFrame measures one frame of the response.
 func (x *exchange) observeFrame(frame []byte) {
 	at := x.at(x.last)
+	if x.recording != nil {
+		x.toRecording(func(r Recording) { r.Frame(at, frame) })
+	}
 	var reached meter.Milestone
 	x.measure(func(r *meter.Meter) { reached = r.Observe(at, frame) })
 	if reached == 0 {
