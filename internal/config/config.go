@@ -15,7 +15,8 @@ import (
 )
 
 // Config is the whole configuration. The zero value of a field that may be left
-// out is filled in by Default.
+// out is filled in by Default. The tag change:"live" marks what can change while
+// the program runs.
 type Config struct {
 	// Listen is where ext_proc and gRPC health are served.
 	Listen Listen `yaml:"listen"`
@@ -23,10 +24,12 @@ type Config struct {
 	Admin HostPort `yaml:"admin"`
 	// TLS protects Listen; nil: plain text.
 	TLS *TLS `yaml:"tls"`
+	// AdminTLS protects Admin; nil: plain text.
+	AdminTLS *TLS `yaml:"admin_tls"`
 	// DrainTimeout is how long streams may finish after the signal to stop.
-	DrainTimeout time.Duration `yaml:"drain_timeout" min:"0s"`
-	Pools        []Pool        `yaml:"pools"`
-	Models       []Model       `yaml:"models"`
+	DrainTimeout time.Duration `yaml:"drain_timeout" min:"0s" change:"live"`
+	Pools        []Pool        `yaml:"pools" change:"live"`
+	Models       []Model       `yaml:"models" change:"live"`
 	Trace        Trace         `yaml:"trace"`
 	Journal      Journal       `yaml:"journal"`
 	Exchange     Exchange      `yaml:"exchange"`
@@ -37,7 +40,7 @@ type Config struct {
 	Log          Log           `yaml:"log"`
 }
 
-// TLS names the files of the certificate that Listen shows, and of those that
+// TLS names the files of the certificate that a server shows, and of those that
 // it asks for.
 type TLS struct {
 	Cert string `yaml:"cert"`
@@ -95,50 +98,50 @@ type Journal struct {
 // Exchange is about the life of an exchange.
 type Exchange struct {
 	// IdleTimeout ends an exchange on which nothing came for so long.
-	IdleTimeout time.Duration `yaml:"idle_timeout" min:"1s"`
+	IdleTimeout time.Duration `yaml:"idle_timeout" min:"1s" change:"live"`
 }
 
 // ExtProc says what Envoy's filters are set to, where Envoy does not tell.
 type ExtProc struct {
 	// DeferredCloseTimeout is the filters' deferred_close_timeout: so much
 	// later than its end an observed exchange that broke off is closed.
-	DeferredCloseTimeout time.Duration `yaml:"deferred_close_timeout" min:"1ms"`
+	DeferredCloseTimeout time.Duration `yaml:"deferred_close_timeout" min:"1ms" change:"live"`
 	AssumeMode           AssumeMode    `yaml:"assume_mode"`
 }
 
 // AssumeMode is the filter's processing_mode, for Envoys that do not send it
 // (those before protocol_config). Its keys and values are Envoy's own.
 type AssumeMode struct {
-	RequestBodyMode  string `yaml:"request_body_mode" one:"NONE BUFFERED BUFFERED_PARTIAL STREAMED FULL_DUPLEX_STREAMED"`
-	ResponseBodyMode string `yaml:"response_body_mode" one:"NONE BUFFERED BUFFERED_PARTIAL STREAMED FULL_DUPLEX_STREAMED"`
+	RequestBodyMode  string `yaml:"request_body_mode" one:"NONE BUFFERED BUFFERED_PARTIAL STREAMED FULL_DUPLEX_STREAMED" change:"live"`
+	ResponseBodyMode string `yaml:"response_body_mode" one:"NONE BUFFERED BUFFERED_PARTIAL STREAMED FULL_DUPLEX_STREAMED" change:"live"`
 }
 
 // Request is about what is done with requests.
 type Request struct {
 	// HoldLimit is how much of one streamed request body is held until it can
 	// be routed.
-	HoldLimit Size `yaml:"hold_limit" min:"64KiB" max:"1GiB"`
+	HoldLimit Size `yaml:"hold_limit" min:"64KiB" max:"1GiB" change:"live"`
 	// PoolHeader sets x-inferspan-pool, for Envoys with a route per pool.
-	PoolHeader bool `yaml:"pool_header"`
+	PoolHeader bool `yaml:"pool_header" change:"live"`
 }
 
 // Response is about what is done with responses.
 type Response struct {
 	// Compression says whether compressed responses are decoded on a copy, or
 	// prevented by what the model server is told to accept.
-	Compression string `yaml:"compression" one:"decode prevent"`
+	Compression string `yaml:"compression" one:"decode prevent" change:"live"`
 }
 
 // Usage is about the usage of streams whose clients do not ask for it.
 type Usage struct {
 	// Ask says whether model servers are asked for it: where the answer can be
 	// hidden from the client again, or also where the client then sees it.
-	Ask string `yaml:"ask" one:"never auto always"`
+	Ask string `yaml:"ask" one:"never auto always" change:"live"`
 }
 
 // Log is about the log on standard error.
 type Log struct {
-	Level  string `yaml:"level" one:"debug info warn error"`
+	Level  string `yaml:"level" one:"debug info warn error" change:"live"`
 	Format string `yaml:"format" one:"json text"`
 }
 

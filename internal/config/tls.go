@@ -13,14 +13,14 @@ import (
 func (t *TLS) ServerConfig() (*tls.Config, error) {
 	cert, err := t.certificate()
 	if err != nil {
-		return nil, fmt.Errorf("tls.cert: %w", err)
+		return nil, fmt.Errorf("cert: %w", err)
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}}
 	if t.ClientCA == "" {
 		return c, nil
 	}
 	if c.ClientCAs, err = t.authorities(); err != nil {
-		return nil, fmt.Errorf("tls.client_ca: %w", err)
+		return nil, fmt.Errorf("client_ca: %w", err)
 	}
 	c.ClientAuth = tls.RequireAndVerifyClientCert
 	return c, nil
@@ -44,4 +44,13 @@ func (t *TLS) authorities() (*x509.CertPool, error) {
 		return nil, errors.New("read the authorities: no certificate in " + t.ClientCA)
 	}
 	return pool, nil
+}
+
+// Files are the paths of the files that ServerConfig reads.
+func (t *TLS) Files() []string {
+	files := []string{t.Cert, t.Key}
+	if t.ClientCA != "" {
+		files = append(files, t.ClientCA)
+	}
+	return files
 }

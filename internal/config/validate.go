@@ -21,9 +21,8 @@ const maxModel = 256
 func (c *Config) validate() []Fault {
 	var v validator
 	v.addresses(c.Listen, c.Admin)
-	if c.TLS != nil {
-		v.tls(c.TLS)
-	}
+	v.tls("tls", c.TLS)
+	v.tls("admin_tls", c.AdminTLS)
 	v.pools(c.Pools)
 	v.models(c.Models)
 	return v.faults
@@ -61,23 +60,26 @@ func everyHost(host string) bool {
 	return host == "" || err == nil && ip.IsUnspecified()
 }
 
-func (v *validator) tls(t *TLS) {
+func (v *validator) tls(path string, t *TLS) {
+	if t == nil {
+		return
+	}
 	for _, f := range []struct{ key, value string }{{"cert", t.Cert}, {"key", t.Key}} {
 		if f.value == "" {
-			v.failf("tls."+f.key, "is missing; allowed: the path of a PEM file (cert and key belong together)")
+			v.failf(path+"."+f.key, "is missing; allowed: the path of a PEM file (cert and key belong together)")
 		}
 	}
 	if t.Cert == "" || t.Key == "" {
 		return
 	}
 	if _, err := t.certificate(); err != nil {
-		v.failf("tls.cert", "%s; allowed: a PEM certificate, with its PEM private key in tls.key", err)
+		v.failf(path+".cert", "%s; allowed: a PEM certificate, with its PEM private key in %s.key", err, path)
 	}
 	if t.ClientCA == "" {
 		return
 	}
 	if _, err := t.authorities(); err != nil {
-		v.failf("tls.client_ca", "%s; allowed: a PEM file with at least one certificate", err)
+		v.failf(path+".client_ca", "%s; allowed: a PEM file with at least one certificate", err)
 	}
 }
 
