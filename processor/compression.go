@@ -16,7 +16,7 @@ const (
 // once, where the client would take one. A client that refuses one without keeps
 // its word.
 func (x *exchange) plainOnly() {
-	if x.s.cfg.PreventCompression {
+	if x.cfg.PreventCompression {
 		x.narrow()
 	}
 }

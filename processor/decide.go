@@ -69,7 +69,7 @@ func (x *exchange) direct(d *route.Decision) {
 	}
 	x.reply.Endpoint = d.Endpoint
 	x.reply.Set = append(x.reply.Set, wire.Header{Name: destinationHeader, Value: d.Endpoint})
-	if x.s.cfg.PoolHeader {
+	if x.cfg.PoolHeader {
 		x.reply.Set = append(x.reply.Set, wire.Header{Name: poolHeader, Value: d.Pool})
 		x.reply.ClearRoute = true
 	}
@@ -117,7 +117,7 @@ func (x *exchange) tooLarge() {
 	x.reject(&route.Rejection{
 		Status: http.StatusRequestEntityTooLarge,
 		Reason: reason,
-		Message: "No top-level `model` stands in the first " + strconv.Itoa(x.s.cfg.HoldLimit) +
+		Message: "No top-level `model` stands in the first " + strconv.Itoa(x.cfg.HoldLimit) +
 			" bytes of the request. Put `model` first.",
 		Type:  "RequestEntityTooLargeError",
 		Param: "model",

@@ -31,7 +31,7 @@ func (x *exchange) duplexRequest(m *wire.Message) error {
 	case m.EndOfStream:
 		x.endScan()
 	case r.scanner != nil && !r.scanner.ModelKnown() && !r.scanner.Finished():
-		if len(r.held) <= x.s.cfg.HoldLimit {
+		if len(r.held) <= x.cfg.HoldLimit {
 			return nil
 		}
 		x.tooLarge()

@@ -26,6 +26,7 @@ type sender interface {
 // is caught by guard, and from then on the exchange lets everything pass.
 type exchange struct {
 	s      *Service
+	cfg    *Config // as it was when the exchange began
 	out    sender
 	caller caller
 	reply  wire.Reply // of the message in hand, reused
@@ -61,7 +62,7 @@ type exchange struct {
 }
 
 func newExchange(s *Service, out sender, c caller) *exchange {
-	return &exchange{s: s, out: out, caller: c}
+	return &exchange{s: s, cfg: s.settings(), out: out, caller: c}
 }
 
 // handle answers m, which came at now. over says that the stream is to be ended.
@@ -96,7 +97,7 @@ func (x *exchange) handle(m *wire.Message, now time.Time) (over bool, err error)
 func (x *exchange) begin(m *wire.Message, now time.Time) {
 	x.begun = true
 	x.observe = m.Observe
-	x.requestMode, x.responseMode = x.s.cfg.AssumeRequest, x.s.cfg.AssumeResponse
+	x.requestMode, x.responseMode = x.cfg.AssumeRequest, x.cfg.AssumeResponse
 	switch {
 	case m.Observe:
 		// Nothing else is sent in observability mode.
@@ -168,7 +169,7 @@ func (x *exchange) identify() {
 		})
 	})
 	x.labels.Trace = &x.start.Trace
-	x.broken = !x.guard("meter", func() { x.meter = meter.New(x.start, x.s.cfg.Meter) })
+	x.broken = !x.guard("meter", func() { x.meter = meter.New(x.start, x.cfg.Meter) })
 }
 
 // measure runs f on the meter unless measuring has failed before.
@@ -213,7 +214,7 @@ func (x *exchange) hide() {
 func (x *exchange) closed(now time.Time) {
 	end := now
 	if x.observe {
-		end = now.Add(-x.s.cfg.DeferredClose)
+		end = now.Add(-x.cfg.DeferredClose)
 		if end.Before(x.last) {
 			end = x.last
 		}

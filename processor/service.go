@@ -3,6 +3,7 @@ package processor
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 
@@ -13,6 +14,7 @@ import (
 // Service is the ext_proc service. It is safe for concurrent use.
 type Service struct {
 	cfg     Config
+	applied atomic.Pointer[Config] // by Apply; nil: cfg still holds
 	origins *origins
 	live    liveTable
 	usage   usagePools

@@ -100,7 +100,7 @@ func callerOf(ctx context.Context) caller {
 // Envoy can go on without us, and after IdleTimeout without a message in any
 // case.
 func (l *loop) wait() error {
-	timeout := l.s.cfg.IdleTimeout
+	timeout := l.x.cfg.IdleTimeout
 	idle := time.NewTimer(timeout)
 	defer idle.Stop()
 	draining := l.s.draining

@@ -32,7 +32,7 @@ const maxRefusal = 8 << 10
 // be asked.
 func (x *exchange) asks() bool {
 	r := &x.request
-	if x.s.cfg.AskUsage == AskNever || x.observe || r.rejected || x.endpoint == "" {
+	if x.cfg.AskUsage == AskNever || x.observe || r.rejected || x.endpoint == "" {
 		return false
 	}
 	if r.dialect != dialect.Chat && r.dialect != dialect.Completions {
@@ -44,7 +44,7 @@ func (x *exchange) asks() bool {
 			return false
 		}
 	case wire.ModeNone:
-		if x.s.cfg.AskUsage != AskAlways {
+		if x.cfg.AskUsage != AskAlways {
 			return false
 		}
 	default:
@@ -126,7 +126,7 @@ func refusal(status int) bool {
 // usage from now on.
 func (x *exchange) learnUsage(r *meter.Record) {
 	pool := x.route.Pool
-	if x.s.cfg.AskUsage == AskNever || pool == "" {
+	if x.cfg.AskUsage == AskNever || pool == "" {
 		return
 	}
 	if x.request.usage.Any() {
