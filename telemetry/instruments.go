@@ -14,7 +14,8 @@ import (
 
 // instruments are the catalogue's metrics as the SDK's instruments.
 type instruments struct {
-	duration, ttft, tpot, itl, gap                  metric.Float64Histogram
+	duration, ttft, tpot                            metric.Float64Histogram
+	itl, gap                                        gapMetric
 	firstByte, firstEvent, firstAnswer, noFirst     metric.Float64Histogram
 	overhead                                        metric.Float64Histogram
 	requests, output, input, cached, reasoning      metric.Int64Counter
@@ -56,11 +57,12 @@ func (m *maker) check(c Metric, err error) {
 	}
 }
 
-func newInstruments(mt metric.Meter, version string) (*instruments, error) {
+// newInstruments makes the instruments. gaps holds the histograms of gaps; nil:
+// they are the SDK's too.
+func newInstruments(mt metric.Meter, gaps *gapStore, version string) (*instruments, error) {
 	m := &maker{meter: mt}
 	i := &instruments{
 		duration: m.histogram(mDuration), ttft: m.histogram(mTTFT), tpot: m.histogram(mTPOT),
-		itl: m.histogram(mITL), gap: m.histogram(mGap),
 		firstByte: m.histogram(mFirstByte), firstEvent: m.histogram(mFirstEvent),
 		firstAnswer: m.histogram(mFirstAnswer), noFirst: m.histogram(mNoFirstToken),
 		overhead: m.histogram(mOverhead),
@@ -72,6 +74,11 @@ func newInstruments(mt metric.Meter, version string) (*instruments, error) {
 		folds: m.counter(mFolded), skipped: m.counter(mSkipped),
 		active: m.upDown(mActive), streamActive: m.upDown(mStreamActive),
 		drops: make(map[string][]metric.AddOption),
+	}
+	if gaps != nil {
+		i.itl, i.gap = gaps.itl, gaps.gap
+	} else {
+		i.itl, i.gap = sdkGaps{m.histogram(mITL)}, sdkGaps{m.histogram(mGap)}
 	}
 	info, err := mt.Int64Gauge(mBuildInfo.Name, metric.WithDescription(mBuildInfo.Description))
 	m.check(mBuildInfo, err)

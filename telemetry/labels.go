@@ -24,14 +24,16 @@ const (
 // options are a prepared set of attributes, in the forms that instruments take:
 // building a set for each measurement costs more than the measurement.
 type options struct {
+	set    attribute.Set
 	record []metric.RecordOption
 	add    []metric.AddOption
 }
 
 func newOptions(kvs ...attribute.KeyValue) *options {
 	// NewSet sorts what it gets in place.
-	o := metric.WithAttributeSet(attribute.NewSet(slices.Clone(kvs)...))
-	return &options{record: []metric.RecordOption{o}, add: []metric.AddOption{o}}
+	set := attribute.NewSet(slices.Clone(kvs)...)
+	o := metric.WithAttributeSet(set)
+	return &options{set: set, record: []metric.RecordOption{o}, add: []metric.AddOption{o}}
 }
 
 // labelSet is what every metric of an exchange carries, prepared.

@@ -115,32 +115,8 @@ func streamOf(r *meter.Record) streaming {
 	return streamNo
 }
 
-// recordGaps records every sample of g. One of each bucket carries ctx: more
-// exemplars would only replace it.
-func recordGaps(ctx context.Context, h metric.Float64Histogram, set *labelSet, g meter.Gaps) {
-	for _, b := range g.Exact {
-		recordBucket(ctx, h, b, set.exact.record)
-	}
-	for _, b := range g.Assumed {
-		recordBucket(ctx, h, b, set.assumed.record)
-	}
-}
-
-// recordBucket records b's samples as if each were their mean. It is whole
-// nanoseconds, the surplus spread over the first ones: so none can leave its
-// bucket by rounding, and the sum stays exact.
-func recordBucket(ctx context.Context, h metric.Float64Histogram, b meter.GapBucket, options []metric.RecordOption) {
-	if b.Count <= 0 {
-		return
-	}
-	n := time.Duration(b.Count)
-	mean, surplus := b.Sum/n, b.Sum%n
-	for i := range n {
-		v := mean
-		if i < surplus {
-			v++
-		}
-		h.Record(ctx, v.Seconds(), options...)
-		ctx = context.Background()
-	}
+// recordGaps records every sample of g.
+func recordGaps(ctx context.Context, m gapMetric, set *labelSet, g meter.Gaps) {
+	m.add(ctx, set.exact, g.Exact)
+	m.add(ctx, set.assumed, g.Assumed)
 }

@@ -22,40 +22,73 @@ import (
 // OTEL_METRIC_EXPORT_INTERVAL says otherwise.
 const metricInterval = 15 * time.Second
 
-// newMetrics returns the provider of instruments and the page that shows them.
-func newMetrics(ctx context.Context, env environment, res *resource.Resource, log *slog.Logger) (*sdkmetric.MeterProvider, http.Handler, error) {
-	registry := prometheus.NewRegistry()
-	page, err := otelprometheus.New(
-		otelprometheus.WithRegisterer(registry),
+// metricsParts are what shows metrics outside.
+type metricsParts struct {
+	provider *sdkmetric.MeterProvider
+	page     http.Handler
+	gaps     *gapStore // nil: the SDK's instruments take them
+}
+
+func newMetrics(ctx context.Context, env environment, res *resource.Resource, c Config) (metricsParts, error) {
+	var exporter sdkmetric.Exporter
+	if env.exports("METRICS") {
+		x, err := env.newMetricExporter(ctx)
+		if err != nil {
+			return metricsParts{}, err
+		}
+		exporter = &loggingExporter{Exporter: x, log: c.Logger}
+	}
+	return readMetrics(env, res, c.Version, exporter)
+}
+
+// readMetrics makes the readers: the page, and where there is an exporter, what
+// sends to it.
+func readMetrics(env environment, res *resource.Resource, version string, exporter sdkmetric.Exporter) (metricsParts, error) {
+	parts := metricsParts{}
+	pageOptions := []otelprometheus.Option{
 		// The default depends on a global of another module.
 		otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes),
 		otelprometheus.WithoutScopeInfo(),
-	)
+	}
+	var every []sdkmetric.PeriodicReaderOption
+	if exporter == nil || explicit(exporter) {
+		parts.gaps = newGapStore(env, version)
+		pageOptions = append(pageOptions, otelprometheus.WithProducer(parts.gaps.producer(metricdata.CumulativeTemporality)))
+		if exporter != nil {
+			every = append(every, sdkmetric.WithProducer(parts.gaps.producer(exporter.Temporality(sdkmetric.InstrumentKindHistogram))))
+		}
+	}
+	registry := prometheus.NewRegistry()
+	page, err := otelprometheus.New(append(pageOptions, otelprometheus.WithRegisterer(registry))...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making the metrics page: %w", err)
+		return metricsParts{}, fmt.Errorf("making the metrics page: %w", err)
 	}
 	options := []sdkmetric.Option{
 		sdkmetric.WithResource(res),
 		sdkmetric.WithReader(page),
 		sdkmetric.WithCardinalityLimit(cardinalityLimit),
 	}
-	if env.exports("METRICS") {
-		exporter, err := env.newMetricExporter(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		var every []sdkmetric.PeriodicReaderOption
+	if exporter != nil {
 		if env.value("OTEL_METRIC_EXPORT_INTERVAL") == "" {
 			every = append(every, sdkmetric.WithInterval(metricInterval))
 		}
-		options = append(options, sdkmetric.WithReader(
-			sdkmetric.NewPeriodicReader(&loggingExporter{Exporter: exporter, log: log}, every...)))
+		options = append(options, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(exporter, every...)))
 	}
-	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+	parts.page = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, // without it there are no exemplars
 		ErrorHandling:     promhttp.ContinueOnError,
 	})
-	return sdkmetric.NewMeterProvider(options...), handler, nil
+	parts.provider = sdkmetric.NewMeterProvider(options...)
+	return parts, nil
+}
+
+// explicit tells whether x asks for histograms with the buckets that they have.
+func explicit(x sdkmetric.Exporter) bool {
+	switch x.Aggregation(sdkmetric.InstrumentKindHistogram).(type) {
+	case sdkmetric.AggregationDefault, sdkmetric.AggregationExplicitBucketHistogram:
+		return true
+	}
+	return false
 }
 
 // emptyMetrics is the page of a disabled SDK.

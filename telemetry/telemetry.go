@@ -79,17 +79,18 @@ func newTelemetry(ctx context.Context, c Config, exporter sdktrace.SpanExporter)
 
 func (t *Telemetry) openMetrics(ctx context.Context, c Config, env environment, res *resource.Resource) error {
 	var provider metric.MeterProvider = noop.NewMeterProvider()
-	t.handler = emptyMetrics()
+	parts := metricsParts{page: emptyMetrics()}
 	if !env.disabled() {
 		var err error
-		if t.metrics, t.handler, err = newMetrics(ctx, env, res, c.Logger); err != nil {
+		if parts, err = newMetrics(ctx, env, res, c); err != nil {
 			return err
 		}
-		provider = t.metrics
+		provider = parts.provider
 	}
+	t.metrics, t.handler = parts.provider, parts.page
 	mt := provider.Meter(scopeName, metric.WithInstrumentationVersion(c.Version))
 	err := func() (err error) {
-		if t.instruments, err = newInstruments(mt, c.Version); err != nil {
+		if t.instruments, err = newInstruments(mt, parts.gaps, c.Version); err != nil {
 			return err
 		}
 		t.labels = newLabels(c.Models)
