@@ -119,6 +119,14 @@ var (
 		Attributes:  []string{string(keyReason)}}
 	mSkipped = Metric{Name: "inferspan.telemetry.parse.skipped", Kind: Counter, Unit: "{event}",
 		Description: "Events that could not be read and were passed over, and one for a body whose content coding could not be taken off.", Common: true}
+	mConfigReloads = Metric{Name: "inferspan.config.reloads", Kind: Counter, Unit: "{reload}",
+		Description: "Times that a part of the configuration was read anew and took effect: file, or the certificates of tls and admin_tls.",
+		Attributes:  []string{string(keyReason)}}
+	mConfigFailures = Metric{Name: "inferspan.config.failures", Kind: Counter, Unit: "{reload}",
+		Description: "Times that a part of the configuration was read anew and could not take effect; what ran before runs on.",
+		Attributes:  []string{string(keyReason)}}
+	mConfigCurrent = Metric{Name: "inferspan.config.current", Kind: Gauge,
+		Description: "1 while what runs is what the configuration says; 0 after a failure, or where a key waits for a restart."}
 	mBuildInfo = Metric{Name: "inferspan.build.info", Kind: Gauge,
 		Description: "1, with the version of this build.",
 		Attributes:  []string{string(keyVersion), string(keyGoVersion)}}
@@ -130,7 +138,8 @@ func Metrics() []Metric {
 		mDuration, mTTFT, mTPOT, mITL, mGap, mFirstByte, mFirstEvent, mFirstAnswer, mNoFirstToken,
 		mRequests, mActive, mStreamActive,
 		mOutputTokens, mInputTokens, mCachedTokens, mReasoningTokens, mWasted,
-		mOverhead, mFaults, mQueued, mSent, mDropped, mFolded, mSkipped, mBuildInfo,
+		mOverhead, mFaults, mQueued, mSent, mDropped, mFolded, mSkipped,
+		mConfigReloads, mConfigFailures, mConfigCurrent, mBuildInfo,
 	}
 }
 

@@ -25,6 +25,7 @@ type Telemetry struct {
 	head        *head
 	labels      *labels
 	instruments *instruments
+	config      *configMetrics
 	phases      sync.Map // phase -> *options
 	reasons     *boundedNames
 	intake      *queue
@@ -91,6 +92,9 @@ func (t *Telemetry) openMetrics(ctx context.Context, c Config, env environment, 
 	mt := provider.Meter(scopeName, metric.WithInstrumentationVersion(c.Version))
 	err := func() (err error) {
 		if t.instruments, err = newInstruments(mt, parts.gaps, c.Version); err != nil {
+			return err
+		}
+		if t.config, err = newConfigMetrics(mt); err != nil {
 			return err
 		}
 		t.labels = newLabels(c.Models)
