@@ -1,6 +1,9 @@
 package dialect
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // api is how one dialect is read.
 type api struct {
@@ -40,7 +43,7 @@ func (d Dialect) Plain(mediaType string) bool {
 		return false
 	}
 	for _, t := range apis[d].plain {
-		if bytes.EqualFold([]byte(t), []byte(mediaType)) {
+		if strings.EqualFold(t, mediaType) {
 			return true
 		}
 	}

@@ -12,6 +12,11 @@ import (
 	"github.com/inferspan/inferspan/processor/dialect"
 )
 
+// fuzzedPaths has one path for each dialect, and one of none.
+var fuzzedPaths = []string{
+	"/v1/chat/completions", completionsPath, responsesPath, messagesPath, transcriptionPath, generatePath, embeddingsPath, "/x",
+}
+
 // FuzzMeter: whatever the response and however it is cut, every invariant
 // holds, the record is the same, and it has exactly one outcome and a class.
 func FuzzMeter(f *testing.F) {
@@ -28,7 +33,12 @@ func FuzzMeter(f *testing.F) {
 			continue
 		}
 		var body []byte
-		completions := bytes.Contains(b, []byte(`"path":"`+completionsPath+`"`))
+		path, none := 0, uint8(len(fuzzedPaths)-1)
+		for i, p := range fuzzedPaths {
+			if bytes.Contains(b, []byte(`"path":"`+p+`"`)) {
+				path = i
+			}
+		}
 		for line := range bytes.Lines(b) {
 			var piece struct{ Data string }
 			if err := json.Unmarshal(line, &piece); err != nil {
@@ -36,19 +46,20 @@ func FuzzMeter(f *testing.F) {
 			}
 			body = append(body, piece.Data...)
 		}
-		f.Add(body, 50, uint8(CauseEnd), completions, true, false)
-		f.Add(body, 120, uint8(CauseClient), completions, true, true)
-		f.Add(body, 300, uint8(CauseEnd), completions, false, false)
+		f.Add(body, 50, uint8(CauseEnd), uint8(path), true, false)
+		f.Add(body, 50, uint8(CauseEnd), none, true, false)
+		f.Add(body, 120, uint8(CauseClient), uint8(path), true, true)
+		f.Add(body, 300, uint8(CauseEnd), uint8(path), false, false)
 	}
-	f.Fuzz(func(t *testing.T, body []byte, size int, cause uint8, completions, stream, echo bool) {
+	f.Fuzz(func(t *testing.T, body []byte, size int, cause, path uint8, stream, echo bool) {
 		if len(body) > 8<<10 {
 			return
 		}
 		c := Cause(cause % (uint8(CauseRejected) + 1))
 		size = max(size, 1)
-		whole := fuzzed(t, body, size, size, c, completions, stream, echo)
+		whole := fuzzed(t, body, size, size, c, path, stream, echo)
 		// The same bytes at the same times, cut smaller.
-		cut := fuzzed(t, body, size, max(size/3, 1), c, completions, stream, echo)
+		cut := fuzzed(t, body, size, max(size/3, 1), c, path, stream, echo)
 		cut.Frames, cut.SharedFrames = whole.Frames, whole.SharedFrames
 		if !reflect.DeepEqual(cut, whole) {
 			t.Fatalf("cut:\n got %+v\nwant %+v", cut, whole)
@@ -74,19 +85,15 @@ func FuzzMeter(f *testing.F) {
 }
 
 // fuzzed plays body in frames of a size, each cut into parts that have its time.
-func fuzzed(t *testing.T, body []byte, frame, part int, c Cause, completions, stream, echo bool) *Record {
+func fuzzed(t *testing.T, body []byte, frame, part int, c Cause, path uint8, stream, echo bool) *Record {
 	t.Helper()
-	x := exchange{options: Options{MaxEvent: 4096, MaxChunks: 5, GapBounds: bounds.GapBounds}}
+	x := exchange{path: fuzzedPaths[int(path)%len(fuzzedPaths)], options: Options{MaxEvent: 4096, MaxChunks: 5, GapBounds: bounds.GapBounds}}
 	contentType := jsonType
 	if stream {
 		contentType = "text/event-stream"
 	}
-	ask := dialect.Request{Dialect: dialect.Chat, Stream: stream, Echo: echo, LastRole: roleAssistant}
-	if completions {
-		x.path, ask.Dialect, ask.MaxTokens = completionsPath, dialect.Completions, 9
-	}
 	m := x.meter()
-	m.Ask(ask)
+	m.Ask(dialect.Request{Dialect: dialect.ForPath(x.path), Stream: stream, Echo: echo, LastRole: roleAssistant, MaxTokens: 9})
 	m.Headers(0, 200, contentType, "")
 	at := time.Millisecond
 	for i := 0; len(body) > 0; i++ {

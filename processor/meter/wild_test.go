@@ -20,7 +20,7 @@ type wild struct {
 func TestInTheWild(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, list := range [][]wild{wildTimes, wildUsage, wildEnds, wildForms} {
+	for _, list := range [][]wild{wildTimes, wildUsage, wildEnds, wildForms, wildResponses, wildMessages, wildOthers} {
 		for _, w := range list {
 			if seen[w.name] {
 				t.Fatalf("two inputs are named %s", w.name)
