@@ -23,9 +23,7 @@ func (o openAI) read(f *Facts, data []byte) bool {
 	if !s.enter('{') {
 		return false
 	}
-	// vLLM's errors before 0.10.1 have their members at the top.
-	var flat Error
-	var isError bool
+	var flat flatError
 	for s.more('}') {
 		switch string(s.key()) {
 		case "id":
@@ -51,12 +49,9 @@ func (o openAI) read(f *Facts, data []byte) bool {
 		case "metrics":
 			readMetrics(s, &f.Metrics)
 		case "object":
-			isError = string(s.str()) == typeError || isError
+			flat.object(s)
 		case "type":
-			flat.Type = s.str()
-			if string(flat.Type) == typeError {
-				flat.Type, isError = nil, true // it says no more than that
-			}
+			flat.kind(s)
 		case "code":
 			flat.Code = s.scalar()
 		default:
@@ -69,11 +64,26 @@ func (o openAI) read(f *Facts, data []byte) bool {
 	case len(f.Choices) > 0:
 		// Beside choices an error is one choice's trouble, told by its finish.
 		f.Error = Error{}
-	case !f.Error.Set && isError:
-		f.Error = flat
-		f.Error.Set = true
+	case !f.Error.Set && flat.Set:
+		f.Error = flat.Error
 	}
 	return ok
+}
+
+// flatError is an error whose members stand at the top, among those of whatever
+// else it could have been: vLLM's before 0.10.1, and events of type error.
+type flatError struct{ Error }
+
+// object reads the member "object".
+func (e *flatError) object(s *scan) { e.Set = string(s.str()) == typeError || e.Set }
+
+// kind reads the member "type". One that says no more than that it is an error
+// is none of the error's.
+func (e *flatError) kind(s *scan) {
+	e.Type = s.str()
+	if string(e.Type) == typeError {
+		e.Type, e.Set = nil, true
+	}
 }
 
 // readChoices reads the choices that are objects and have an index that can be.

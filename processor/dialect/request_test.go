@@ -232,3 +232,38 @@ func TestForPath(t *testing.T) {
 		}
 	}
 }
+
+// What some dialects call by another name, or keep elsewhere.
+func TestScannerOfDialects(t *testing.T) {
+	t.Parallel()
+	f := func(d dialect.Dialect, body string, n, maxTokens int64) {
+		t.Helper()
+		for name, pieces := range cuts([]byte(body)) {
+			s := dialect.NewScanner(d)
+			for _, p := range pieces {
+				s.Write(p)
+			}
+			s.Close()
+			if r := s.Request(); r.N != n || r.MaxTokens != maxTokens || r.Model != "m" || r.Dialect != d {
+				t.Errorf("dialect %d, %s, %s: %+v; want n %d, max %d", d, name, body, r, n, maxTokens)
+			}
+		}
+	}
+	f(dialect.Responses, `{"model":"m","input":[{"role":"user","content":"max_output_tokens"}],"max_output_tokens":7,"stream":true}`, -1, 7)
+	f(dialect.Chat, `{"model":"m","max_output_tokens":7}`, -1, -1)
+	f(dialect.Messages, `{"model":"m","max_tokens":7,"messages":[{"role":"user","content":[{"type":"text"}]}]}`, -1, 7)
+	f(dialect.Generate, `{"token_ids":[1,2],"sampling_params":{"x":[{"n":9}],"n":3,"max_tokens":7},"model":"m"}`, 3, 7)
+	f(dialect.Generate, `{"sampling_params":{"n":3,"max_tokens":7},"sampling_params":{},"model":"m"}`, -1, -1)
+	f(dialect.Generate, `{"sampling_params":null,"model":"m"}`, -1, -1)
+	f(dialect.Chat, `{"sampling_params":{"n":3,"max_tokens":7},"model":"m"}`, -1, -1)
+}
+
+// A form is no JSON: nothing is read of it.
+func TestScannerOfForm(t *testing.T) {
+	t.Parallel()
+	s := dialect.NewScanner(dialect.Transcription)
+	s.Write([]byte("--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n{\"model\":\"m\"}\r\n--b--"))
+	if s.IsObject() || s.Request().HasModel || !s.Finished() {
+		t.Errorf("read %+v of a form", s.Request())
+	}
+}

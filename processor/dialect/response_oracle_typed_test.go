@@ -87,10 +87,11 @@ func oracleResponsesBody(top map[string]any) (f Facts) {
 		switch {
 		case top["type"] == typeError:
 			f.Error = Error{Set: true, Code: scalarText(top["code"])}
-		case top["object"] == typeError, top["status"] == "failed":
+		case top["object"] == typeError:
 			f.Error = Error{Set: true, Type: text(top["type"]), Code: scalarText(top["code"])}
 		}
 	}
+	f.Error.Set = f.Error.Set || top["status"] == "failed"
 	if _, is := top["output"].([]any); is {
 		f.Choices = []Choice{{Finish: oracleResponseFinish(top)}}
 	}

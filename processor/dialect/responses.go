@@ -187,14 +187,13 @@ func responsesBody(f *Facts, data []byte) bool {
 		return false
 	}
 	var r response
-	var flat Error
-	var objectError bool
+	var flat flatError
 	for s.more('}') {
 		switch key := s.key(); string(key) {
 		case "object":
-			objectError = string(s.str()) == typeError
+			flat.object(s)
 		case "type":
-			flat.Type = s.str()
+			flat.kind(s)
 		case "code":
 			flat.Code = s.scalar()
 		default:
@@ -204,10 +203,10 @@ func responsesBody(f *Facts, data []byte) bool {
 	ok := s.end()
 	s.b = nil
 	f.Usage, f.Metrics, f.Error = r.usage, r.metrics, r.failure
-	if !f.Error.Set && (objectError || string(r.status) == "failed") {
-		f.Error = flat
-		f.Error.Set = true
+	if !f.Error.Set && flat.Set {
+		f.Error = flat.Error
 	}
+	f.Error.Set = f.Error.Set || string(r.status) == "failed"
 	if r.present {
 		f.Choices = append(f.Choices, Choice{Finish: r.finish()})
 	}
