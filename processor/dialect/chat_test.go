@@ -99,6 +99,11 @@ func TestChat(t *testing.T) {
 
 	f("metrics", `{"choices":[],"metrics":{"time_to_first_token_ms":1.5,"generation_time_ms":2,"queue_time_ms":null,"mean_itl_ms":"3","tokens_per_second":1e999}}`,
 		Facts{Metrics: Metrics{Present: true, TimeToFirstTokenMS: Float{1.5, true}, GenerationTimeMS: Float{2, true}, MeanITLMS: Float{3, true}}})
+	f("more metrics", `{"metrics":{"other":[1],"queue_time_ms":1}}`, Facts{Metrics: Metrics{Present: true, QueueTimeMS: Float{1, true}}})
+	f("choices that are none", `{"choices":"x"}`, Facts{})
+	f("tools that are none", `{"choices":[{"delta":{"tool_calls":"x"}}]}`, one(Choice{}))
+	f("code that is none", `{"error":{"code":{"a":1}}}`, Facts{Error: Error{Set: true}})
+	f("number with an escape", `{"usage":{"prompt_tokens":"\u0037"}}`, Facts{Usage: Usage{Present: true, Prompt: n(7)}})
 	f("null metrics", `{"metrics":null}`, Facts{})
 
 	f("done", `[DONE]`, Facts{Done: true})

@@ -180,9 +180,7 @@ func readMessageUsage(s *scan, u *Usage) {
 func messagesBody(f *Facts, data []byte) bool {
 	f.scan = scan{b: data}
 	s := &f.scan
-	if !s.enter('{') {
-		return false
-	}
+	s.enter('{') // what is pruned is an object
 	var m message
 	var typeIsError bool
 	for s.more('}') {

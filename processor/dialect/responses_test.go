@@ -44,6 +44,7 @@ func TestResponses(t *testing.T) {
 	f("length", `{"type":"response.completed","response":{"status":"incomplete","incomplete_details":{"x":1,"reason":"max_output_tokens"}}}`,
 		Facts{Done: true, Choices: []Choice{{Finish: Text("max_output_tokens")}}})
 	f("incomplete", `{"type":"response.incomplete","response":{"status":"incomplete"}}`, Facts{Done: true, Choices: []Choice{{Finish: Text("incomplete")}}})
+	f("members of no use", `{"type":"response.completed","response":{"status":"completed","instructions":[{"id":"x"}]}}`, Facts{Done: true, Choices: []Choice{{Finish: Text("completed")}}})
 	f("completed and nothing more", `{"type":"response.completed","response":null}`, Facts{Done: true, Choices: []Choice{{}}})
 	f("details that are none", `{"type":"response.completed","response":{"incomplete_details":"x","usage":"y","metrics":[]}}`, Facts{Done: true, Choices: []Choice{{}}})
 	f("failed", `{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error"}}}`,
