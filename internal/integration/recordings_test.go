@@ -31,11 +31,6 @@ type recorded struct {
 	truth  map[string]any
 }
 
-// core tells whether the record has more to say of the exchange than that it was.
-func (r recorded) core() bool {
-	return r.call.Path == "/v1/chat/completions" || r.call.Path == "/v1/completions"
-}
-
 func recordings(t *testing.T) []recorded {
 	t.Helper()
 	root, err := testkit.ModuleRoot()
@@ -178,21 +173,18 @@ func (r recorded) checkRecord(t *testing.T, record map[string]any) {
 			}
 		}
 	}
-	take("status", "bytes", "request_model")
 	want["outcome"], got["outcome"] = asSeen(r.truth["outcome"]), record["outcome"]
-	if r.core() {
-		take("stream", "events", "keep_alives", "choices", "finish", "model", "response_id",
-			"prompt_tokens", "cached_tokens", "reasoning_tokens", "output_source", "first_token_kind")
-		if r.truth["output_source"] != "estimate" {
-			take("output_tokens")
-		}
-		if v, ok := r.truth["evidence_events"].(map[string]any); ok {
-			want["evidence_events"], got["evidence_events"] = byChoice(v), byChoice(record["evidence_events"])
-		}
-		for _, f := range []string{"role_us", "first_event_us", "first_token_us", "first_answer_us", "last_token_us"} {
-			if v, ok := r.truth[f]; ok {
-				want[f+" is there"], got[f+" is there"] = v != nil, record[f] != nil
-			}
+	take("status", "bytes", "request_model", "stream", "events", "keep_alives", "choices", "finish", "model", "response_id",
+		"prompt_tokens", "cached_tokens", "reasoning_tokens", "output_source", "first_token_kind", "server_metrics")
+	if r.truth["output_source"] != "estimate" {
+		take("output_tokens")
+	}
+	if v, ok := r.truth["evidence_events"].(map[string]any); ok {
+		want["evidence_events"], got["evidence_events"] = byChoice(v), byChoice(record["evidence_events"])
+	}
+	for _, f := range []string{"role_us", "first_event_us", "first_token_us", "first_answer_us", "last_token_us"} {
+		if v, ok := r.truth[f]; ok {
+			want[f+" is there"], got[f+" is there"] = v != nil, record[f] != nil
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
