@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/inferspan/inferspan/internal/config"
 )
@@ -22,12 +23,18 @@ func serve(ctx context.Context, args []string, stderr io.Writer) int {
 		flags.Usage()
 		return exitUsage
 	}
+	taken := watch(partFile, []string{*file})
 	c, err := config.Load(*file)
 	if err != nil {
 		writeFaults(stderr, err)
 		return exitFault
 	}
-	log := newLogger(c.Log, stderr)
+	level := new(slog.LevelVar)
+	level.Set(levelOf(c.Log))
+	log := newLogger(c.Log.Format, level, stderr)
+	hangUps := make(chan os.Signal, 1)
+	signal.Notify(hangUps, syscall.SIGHUP)
+	defer signal.Stop(hangUps)
 	ctx, stop := untilSignal(ctx, log)
 	defer stop()
 	for _, warning := range c.Warnings(os.Getenv) {
@@ -37,7 +44,12 @@ func serve(ctx context.Context, args []string, stderr io.Writer) int {
 	log.Info("start", "version", name, "commit", commit, "listen", c.Listen.String(), "admin", string(c.Admin), "pools", poolSizes(c.Pools))
 	s, err := newServer(ctx, c, name, log)
 	if err == nil {
-		err = s.run(ctx)
+		reload := newReloader(*file, taken, s, level)
+		err = s.run(ctx, func(ctx context.Context) {
+			ticker := time.NewTicker(watchInterval)
+			defer ticker.Stop()
+			reload.run(ctx, ticker.C, hangUps)
+		})
 	}
 	if err != nil {
 		log.Error("stop", "error", err)
@@ -75,14 +87,18 @@ func untilSignal(ctx context.Context, log *slog.Logger) (_ context.Context, stop
 	}
 }
 
-func newLogger(c config.Log, w io.Writer) *slog.Logger {
+func levelOf(c config.Log) slog.Level {
 	var level slog.Level
 	// The configuration allows slog's own names only.
 	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
-		level = slog.LevelInfo
+		return slog.LevelInfo
 	}
+	return level
+}
+
+func newLogger(format string, level slog.Leveler, w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
-	if c.Format == "text" {
+	if format == "text" {
 		return slog.New(slog.NewTextHandler(w, options))
 	}
 	return slog.New(slog.NewJSONHandler(w, options))

@@ -60,6 +60,7 @@ func (l logLines) await(t *testing.T, msg string) logLine {
 
 // served is a `serve` that runs in this process.
 type served struct {
+	file          string // the configuration
 	logs          logLines
 	listen, admin string // where it does, as logged
 	stop          context.CancelFunc
@@ -71,6 +72,7 @@ func startServe(t *testing.T, text string) *served {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &served{logs: make(logLines, 1000), stop: cancel, exit: make(chan int, 1)}
 	file := write(t, "admin: 127.0.0.1:0\n"+text)
+	s.file = file
 	go func() {
 		s.exit <- run(ctx, []string{"serve", "--config", file}, io.Discard, s.logs)
 		s.logs <- logLine{"msg": exited}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,11 +32,16 @@ const (
 
 // server is all that `inferspan serve` runs.
 type server struct {
-	config        config.Config
+	config        config.Config // as it was at the start
 	log           *slog.Logger
 	listener      net.Listener
 	adminListener net.Listener
+	// tls and adminTLS are what the two show; nil: plain text.
+	tls, adminTLS *certificates
+	// drainTimeout is the configuration's, as it is now.
+	drainTimeout atomic.Int64
 
+	router    *route.Router
 	telemetry *telemetry.Telemetry
 	service   *processor.Service
 	grpc      *grpc.Server
@@ -45,19 +51,16 @@ type server struct {
 
 // newServer builds a server and opens its addresses; run serves on them.
 func newServer(ctx context.Context, c config.Config, version string, log *slog.Logger) (*server, error) {
-	options := processor.ServerOptions()
-	if c.TLS != nil {
-		t, err := c.TLS.ServerConfig()
-		if err != nil {
-			return nil, fmt.Errorf("set up TLS: %w", err)
-		}
-		options = append(options, grpc.Creds(credentials.NewTLS(t)))
-	}
-	router, err := route.New(routes(c))
+	s := &server{config: c, log: log, health: newHealth()}
+	s.drainTimeout.Store(int64(c.DrainTimeout))
+	options, err := s.secure(processor.ServerOptions())
 	if err != nil {
+		return nil, fmt.Errorf("set up TLS: %w", err)
+	}
+	s.grpc = grpc.NewServer(options...)
+	if s.router, err = route.New(routes(c)); err != nil {
 		return nil, fmt.Errorf("set up routing: %w", err)
 	}
-	s := &server{config: c, log: log, health: newHealth(), grpc: grpc.NewServer(options...)}
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
@@ -75,7 +78,7 @@ func newServer(ctx context.Context, c config.Config, version string, log *slog.L
 		return nil, errors.Join(fmt.Errorf("set up telemetry: %w", err), s.close())
 	}
 	records := journal.New(int(c.Journal.MaxBytes))
-	s.service = processor.New(processorSettings(c, log, router, s.telemetry, records))
+	s.service = processor.New(processorSettings(c, log, s.router, s.telemetry, records))
 	service.Store(s.service)
 	s.service.Register(s.grpc)
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
@@ -97,16 +100,60 @@ func (s *server) open(ctx context.Context) (err error) {
 	return nil
 }
 
+// secure reads the certificates of both servers and returns options with those
+// of the first.
+func (s *server) secure(options []grpc.ServerOption) (_ []grpc.ServerOption, err error) {
+	if c := s.config.TLS; c != nil {
+		if s.tls, err = newCertificates("tls", *c, "h2"); err != nil {
+			return nil, err
+		}
+		options = append(options, grpc.Creds(credentials.NewTLS(s.tls.server())))
+	}
+	if c := s.config.AdminTLS; c != nil {
+		if s.adminTLS, err = newCertificates("admin_tls", *c, "http/1.1"); err != nil {
+			return nil, err
+		}
+	}
+	return options, nil
+}
+
+// apply takes from c what can change while s runs. With an error nothing has
+// changed.
+func (s *server) apply(c config.Config) error {
+	if err := s.router.Apply(routes(c)); err != nil {
+		return fmt.Errorf("set up routing: %w", err)
+	}
+	models := make([]string, 0, len(c.Models))
+	for _, m := range c.Models {
+		models = append(models, m.Name)
+	}
+	s.telemetry.NameModels(models...)
+	s.service.Apply(processorSettings(c, s.log, s.router, s.telemetry, nil))
+	s.drainTimeout.Store(int64(c.DrainTimeout))
+	return nil
+}
+
 func (s *server) close() error {
 	return errors.Join(s.listener.Close(), s.adminListener.Close())
 }
 
-// run serves until ctx ends, then drains. Its error is nil unless serving
-// failed: what the end could not bring out is logged.
-func (s *server) run(ctx context.Context) error {
+// run serves until ctx ends, then drains; beside it is what else runs until
+// then. Its error is nil unless serving failed: what the end could not bring
+// out is logged.
+func (s *server) run(ctx context.Context, beside func(context.Context)) error {
+	adminListener := s.adminListener
+	if s.adminTLS != nil {
+		adminListener = tls.NewListener(adminListener, s.adminTLS.server())
+	}
 	ext, adm := make(chan error, 1), make(chan error, 1)
 	go func() { ext <- s.grpc.Serve(s.listener) }()
-	go func() { adm <- s.admin.Serve(s.adminListener) }()
+	go func() { adm <- s.admin.Serve(adminListener) }()
+	besideCtx, endBeside := context.WithCancel(ctx)
+	besideEnded := make(chan struct{})
+	go func() {
+		defer close(besideEnded)
+		beside(besideCtx)
+	}()
 	s.setReady(true)
 	s.log.Info("ready", "listen", address(s.listener), "admin", address(s.adminListener))
 
@@ -118,8 +165,10 @@ func (s *server) run(ctx context.Context) error {
 	case err := <-adm:
 		adm <- err
 	}
+	endBeside()
+	<-besideEnded
 	s.setReady(false)
-	s.log.Info("drain", "exchanges", len(s.service.Live()), "timeout", s.config.DrainTimeout.String())
+	s.log.Info("drain", "exchanges", len(s.service.Live()), "timeout", time.Duration(s.drainTimeout.Load()).String())
 	ctx = context.WithoutCancel(ctx)
 	s.drain(ctx)
 	s.flush(ctx)
@@ -139,7 +188,7 @@ func (s *server) setReady(ready bool) {
 // are taken all the while: Envoy sends them until its health check has noticed,
 // and if this is its only processor, they are better served than passed by.
 func (s *server) drain(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, s.config.DrainTimeout)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(s.drainTimeout.Load()))
 	defer cancel()
 	stopped := make(chan struct{})
 	go func() {
