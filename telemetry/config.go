@@ -45,6 +45,7 @@ type TraceConfig struct {
 	Detail string
 	// ChunkMax is the most chunk events of a span; 0: 64, negative: none.
 	ChunkMax int
+	Keep     KeepConfig
 }
 
 const (
@@ -105,6 +106,7 @@ func (c *Config) validate() error {
 		oneOf("parent_sampled", t.ParentSampled, sampledRespect, sampledIgnore),
 		oneOf("upstream_sampled", t.UpstreamSampled, upstreamHead, upstreamAlways),
 		oneOf("detail", t.Detail, detailNames...),
+		t.Keep.validate(),
 	)
 }
 

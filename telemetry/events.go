@@ -41,8 +41,9 @@ var milestones = []meter.MarkKind{
 
 // events returns the span's events in time order, never more than the SDK's
 // limit; thinned is the number of chunks without an event, dropped that of
-// other marks.
-func (m *spanMaker) events(r *meter.Record) (events []event, thinned, dropped int64) {
+// other marks. Chunks are all shown where detailed says that there is something
+// to explain.
+func (m *spanMaker) events(r *meter.Record, detailed bool) (events []event, thinned, dropped int64) {
 	if m.detail == detailOff {
 		return nil, 0, 0
 	}
@@ -52,7 +53,7 @@ func (m *spanMaker) events(r *meter.Record) (events []event, thinned, dropped in
 		marks = mostTelling(marks, room)
 	}
 	if m.detail == detailEvents {
-		shown := thin(chunks, m.chunkRoom(r, len(marks)))
+		shown := thin(chunks, m.chunkRoom(detailed, len(marks)))
 		thinned = r.MarksThinned + int64(len(chunks)-len(shown))
 		marks = append(marks, shown...)
 		slices.SortStableFunc(marks, byTime)
@@ -109,9 +110,9 @@ func mostTelling(marks []meter.Mark, n int) []meter.Mark {
 }
 
 // chunkRoom is how many chunks the span shows beside so many milestones.
-func (m *spanMaker) chunkRoom(r *meter.Record, milestones int) int {
+func (m *spanMaker) chunkRoom(detailed bool, milestones int) int {
 	n := m.chunkMax
-	if r.Class() != meter.ClassFailed && r.Stalls == 0 {
+	if !detailed {
 		n = min(n, ordinaryChunks)
 	}
 	if m.maxEvents >= 0 {

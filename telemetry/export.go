@@ -9,8 +9,6 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-
-	"github.com/inferspan/inferspan/processor/meter"
 )
 
 // The bounds of the export.
@@ -212,6 +210,3 @@ func (x *export) shutdown(ctx context.Context) error {
 	}
 	return late
 }
-
-// wants tells whether an exchange's span is to be made at all.
-func (x *export) wants(r *meter.Record) bool { return x != nil && r.Trace.Sampled }

@@ -27,7 +27,7 @@ func (t *Telemetry) First(m meter.Milestone, at time.Duration, l meter.Labels) {
 		t.instruments.firstAnswer.Record(ctx, seconds, set.plain.record...)
 	}
 	if m&meter.ReachedFirstToken != 0 {
-		if l.Trace != nil && l.Trace.Sampled && t.export != nil {
+		if l.Trace != nil && t.export != nil && t.keep.sure(l.Trace) {
 			ctx = exemplarContext(l.Trace)
 		}
 		t.instruments.ttft.Record(ctx, seconds, set.plain.record...)

@@ -51,6 +51,7 @@ const (
 	keyRouteCandidates attribute.Key = "inferspan.route.candidates"
 	keyAttempts        attribute.Key = "inferspan.attempts"
 	keyKeepReason      attribute.Key = "inferspan.keep.reason"
+	keyKeepProbability attribute.Key = "inferspan.keep.probability"
 	keyEngineQueue     attribute.Key = "inferspan.engine.queue.duration"
 	keyEnginePrefill   attribute.Key = "inferspan.engine.prefill.duration"
 	keyEngineDecode    attribute.Key = "inferspan.engine.decode.duration"
@@ -88,7 +89,6 @@ const (
 	countAssumed = "assumed"
 	stagePrefill = "prefill"
 	stageDecode  = "decode"
-	keepAll      = "all"
 
 	scopeName = "github.com/inferspan/inferspan"
 )

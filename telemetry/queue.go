@@ -13,6 +13,7 @@ type entry struct {
 	bytes  int // in memory, estimated
 	wire   int // as spans in OTLP, estimated
 	spans  int // how many spans it becomes
+	verdict
 }
 
 // queue holds records, bounded in bytes and in spans. What was taken counts

@@ -60,25 +60,26 @@ func newSpanMaker(c TraceConfig, res *resource.Resource, version string) *spanMa
 func (m *spanMaker) spans(batch []entry) []sdktrace.ReadOnlySpan {
 	m.ended.spans = make([]sdktrace.ReadOnlySpan, 0, 2*len(batch))
 	for _, e := range batch {
-		m.make(e.record)
+		m.make(e)
 	}
 	return m.ended.spans
 }
 
-func (m *spanMaker) make(r *meter.Record) {
+func (m *spanMaker) make(e entry) {
+	r := e.record
 	operation, model := r.Operation(), clean(r.RequestModel.V)
-	events, thinned, dropped := m.events(r)
+	events, thinned, dropped := m.events(r, e.detailed)
 	options := []trace.SpanStartOption{
 		trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithTimestamp(r.Start),
-		trace.WithAttributes(m.attributes(r, operation, model, thinned, dropped)...),
+		trace.WithAttributes(m.attributes(e, operation, model, thinned, dropped)...),
 	}
 	if link := linkOf(&r.Trace); link.SpanContext.IsValid() {
 		options = append(options, trace.WithLinks(link))
 	}
 	_, span := m.tracer.Start(withTrace(&r.Trace), spanName(operation, model), options...)
-	for _, e := range events {
-		span.AddEvent(e.name, trace.WithTimestamp(r.Start.Add(e.at)), trace.WithAttributes(e.attributes...))
+	for _, v := range events {
+		span.AddEvent(v.name, trace.WithTimestamp(r.Start.Add(v.at)), trace.WithAttributes(v.attributes...))
 	}
 	if errorType(r) != "" {
 		span.SetStatus(codes.Error, string(r.Outcome))
@@ -129,7 +130,8 @@ func errorType(r *meter.Record) string {
 }
 
 // attributes returns the span's attributes, in the catalogue's order.
-func (m *spanMaker) attributes(r *meter.Record, operation, model string, thinned, dropped int64) []attribute.KeyValue {
+func (m *spanMaker) attributes(e entry, operation, model string, thinned, dropped int64) []attribute.KeyValue {
+	r := e.record
 	a := attributes(make([]attribute.KeyValue, 0, 48))
 	a = append(a, startAttributes(operation, model)...)
 	a.text(keyOutcome, string(r.Outcome))
@@ -169,7 +171,10 @@ func (m *spanMaker) attributes(r *meter.Record, operation, model string, thinned
 	a.seconds(keyFirstAnswer, r.FirstAnswer)
 	a.seconds(keyTPOT, meanTPOT(r))
 	a = attributes(appendRoute(a, r.Route))
-	a = append(a, keyKeepReason.String(keepAll))
+	a.text(keyKeepReason, e.reason)
+	if e.probability > 0 {
+		a = append(a, keyKeepProbability.Float64(e.probability))
+	}
 	if s := r.ServerMetrics; s != nil {
 		a.milliseconds(keyEngineQueue, s.QueueTimeMS)
 		a.milliseconds(keyEnginePrefill, s.TimeToFirstTokenMS)

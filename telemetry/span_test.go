@@ -109,7 +109,7 @@ func TestSpanOfARichRecord(t *testing.T) {
 		}
 	}
 	// What the catalogue promises and this record can't have.
-	absent := []attribute.Key{keyErrorType, keyEventsDropped}
+	absent := []attribute.Key{keyErrorType, keyEventsDropped, keyKeepProbability}
 	for _, a := range SpanAttributes() {
 		_, ok := got[attribute.Key(a.Name)]
 		if !ok && !slices.Contains(absent, attribute.Key(a.Name)) {

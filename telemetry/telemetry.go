@@ -23,6 +23,7 @@ import (
 // for concurrent use; none but Shutdown waits for anything.
 type Telemetry struct {
 	head        *head
+	keep        *keeper
 	labels      *labels
 	instruments *instruments
 	config      *configMetrics
@@ -55,6 +56,7 @@ func newTelemetry(ctx context.Context, c Config, exporter sdktrace.SpanExporter)
 	}
 	otel.SetErrorHandler(&sdkComplaints{log: c.Logger})
 	t := &Telemetry{
+		keep:    newKeeper(c.Trace.Keep),
 		head:    newHead(c.Trace, env.sampler()),
 		reasons: newBoundedNames(maxErrorTypes),
 		intake:  newQueue(intakeBytes, 0),
@@ -136,7 +138,8 @@ func (t *Telemetry) End(r *meter.Record) {
 // span only where it goes out.
 func (t *Telemetry) account(e entry) {
 	ctx := context.Background()
-	if t.export.wants(e.record) && t.export.offer(e) {
+	e.verdict = t.keep.judge(e.record)
+	if t.export != nil && e.keep && t.export.offer(e) {
 		ctx = exemplarContext(&e.record.Trace)
 	}
 	t.measure(ctx, e.record)

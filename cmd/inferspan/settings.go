@@ -45,10 +45,22 @@ func telemetrySettings(c config.Config, version string, log *slog.Logger, live f
 			UpstreamSampled: c.Trace.UpstreamSampled,
 			Detail:          c.Trace.Detail,
 			ChunkMax:        c.Trace.ChunkEvents.Max,
+			Keep:            keepSettings(c.Trace.Keep),
 		},
 		Live:   live,
 		Logger: log,
 	}
+}
+
+func keepSettings(k config.Keep) telemetry.KeepConfig {
+	out := telemetry.KeepConfig{Share: meter.Some(float64(k.Share)), Slow: telemetry.Thresholds(k.Slow)}
+	if k.Always != nil {
+		out.Always = make([]string, 0, len(k.Always))
+	}
+	for _, p := range k.Always {
+		out.Always = append(out.Always, string(p))
+	}
+	return out
 }
 
 func processorSettings(c config.Config, log *slog.Logger, r *route.Router, t *telemetry.Telemetry, j *journal.Journal) processor.Config {

@@ -83,6 +83,7 @@ type Trace struct {
 	Detail          string      `yaml:"detail" one:"off summary timeline events"`
 	Events          string      `yaml:"events" one:"span"`
 	ChunkEvents     ChunkEvents `yaml:"chunk_events"`
+	Keep            Keep        `yaml:"keep"`
 }
 
 // ChunkEvents bounds the chunk events of a span.
@@ -158,6 +159,7 @@ func Default() Config {
 			Detail:          "events",
 			Events:          "span",
 			ChunkEvents:     ChunkEvents{Max: 64},
+			Keep:            Keep{Share: 1, Slow: Thresholds{TTFT: 5 * time.Second}},
 		},
 		Journal:  Journal{MaxBytes: 64 * mib},
 		Exchange: Exchange{IdleTimeout: 30 * time.Minute},

@@ -103,6 +103,8 @@ type Trace struct {
 	// State is the tracestate to hand on, "" for none.
 	State string
 	// Link is the client's context where it is linked and not the parent.
+	// Forced: a trusted client asked for the trace to be kept.
+	Forced bool
 	LinkTraceID [16]byte
 	LinkSpanID  [8]byte
 }
