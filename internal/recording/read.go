@@ -59,7 +59,8 @@ type request struct {
 	Method  string     `json:"method"`
 	Path    string     `json:"path"`
 	Headers [][]string `json:"headers"`
-	Body    string     `json:"body"`
+	Body    *string    `json:"body"`
+	BodyB64 *[]byte    `json:"body_b64"`
 }
 
 // decoder reads lines in the order that the form prescribes.
@@ -104,6 +105,8 @@ func (rec *Recording) begin(l *line) error {
 		return errors.New(`no "name"`)
 	case l.Request == nil:
 		return errors.New(`no "request"`)
+	case l.Request.Body != nil && l.Request.BodyB64 != nil:
+		return errors.New(`"body" and "body_b64": want one of them`)
 	case l.Request.Method == "" || l.Request.Path == "":
 		return fmt.Errorf("request %q %q, want a method and a path", l.Request.Method, l.Request.Path)
 	}
@@ -112,7 +115,13 @@ func (rec *Recording) begin(l *line) error {
 		return fmt.Errorf("request: %w", err)
 	}
 	rec.Name, rec.Server, rec.Note = l.Name, l.Server, l.Note
-	rec.Request = Request{Method: l.Request.Method, Path: l.Request.Path, Headers: headers, Body: []byte(l.Request.Body)}
+	rec.Request = Request{Method: l.Request.Method, Path: l.Request.Path, Headers: headers}
+	switch {
+	case l.Request.Body != nil:
+		rec.Request.Body = []byte(*l.Request.Body)
+	case l.Request.BodyB64 != nil:
+		rec.Request.Body = *l.Request.BodyB64
+	}
 	return nil
 }
 
@@ -132,11 +141,11 @@ func (d *decoder) take(rec *Recording, l *line, want string) error {
 	switch {
 	case l.End != nil:
 		switch *l.End {
-		case EndEOF, EndTruncated, EndReset, EndClientClosed, EndTimeout:
+		case EndEOF, EndTruncated, EndReset, EndClientClosed, EndTimeout, EndAborted, EndLost:
 			rec.End, rec.EndAt = *l.End, at
 			return nil
 		}
-		return fmt.Errorf("end %q, want eof, truncated, reset, client_closed or timeout", *l.End)
+		return fmt.Errorf("end %q, want eof, truncated, reset, client_closed, timeout, aborted or lost", *l.End)
 	case l.Status != nil && rec.Head == nil:
 		headers, err := headersOf(l.Headers)
 		if err != nil {

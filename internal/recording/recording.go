@@ -77,4 +77,6 @@ const (
 	EndReset        End = "reset"
 	EndClientClosed End = "client_closed"
 	EndTimeout      End = "timeout"
+	EndAborted      End = "aborted" // it broke off, nobody knows by whom
+	EndLost         End = "lost"    // it went on where it was not seen
 )

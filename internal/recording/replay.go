@@ -62,6 +62,9 @@ func (e End) cause() meter.Cause {
 		return meter.CauseUpstream
 	case EndTimeout:
 		return meter.CauseTimeout
+	case EndLost:
+		return meter.CauseLost
+	case EndAborted:
 	}
 	return meter.CauseAborted
 }

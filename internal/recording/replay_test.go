@@ -46,6 +46,8 @@ func TestReplayEnds(t *testing.T) {
 		recording.EndTruncated:    meter.UpstreamReset,
 		recording.EndReset:        meter.UpstreamReset,
 		recording.EndTimeout:      meter.Timeout,
+		recording.EndAborted:      meter.Aborted,
+		recording.EndLost:         meter.Lost,
 	} {
 		rec, err := read(first, head, `{"at_us":20,"data":"data: {\"choices\":[{\"index\":0,\"text\":\"a\"}]}\n\n"}`, `{"at_us":30,"end":"`+string(end)+`"}`)
 		if err != nil {

@@ -32,7 +32,7 @@ func ReadRecording(file string) (Call, Script, error) {
 
 func endOf(e recording.End) End {
 	switch e {
-	case recording.EndTruncated:
+	case recording.EndTruncated, recording.EndAborted, recording.EndLost:
 		return EndTruncated
 	case recording.EndReset:
 		return EndReset
