@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/inferspan/inferspan/internal/config"
+	"github.com/inferspan/inferspan/internal/logs"
 )
 
 // serve runs the service until the end of ctx or the first SIGTERM or SIGINT.
@@ -31,7 +32,9 @@ func serve(ctx context.Context, args []string, stderr io.Writer) int {
 	}
 	level := new(slog.LevelVar)
 	level.Set(levelOf(c.Log))
-	log := newLogger(c.Log.Format, level, stderr)
+	lines := logs.NewSampler(newHandler(c.Log.Format, level, stderr))
+	defer lines.Close()
+	log := slog.New(lines)
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP)
 	defer signal.Stop(hangUps)
@@ -96,12 +99,12 @@ func levelOf(c config.Log) slog.Level {
 	return level
 }
 
-func newLogger(format string, level slog.Leveler, w io.Writer) *slog.Logger {
+func newHandler(format string, level slog.Leveler, w io.Writer) slog.Handler {
 	options := &slog.HandlerOptions{Level: level}
 	if format == "text" {
-		return slog.New(slog.NewTextHandler(w, options))
+		return slog.NewTextHandler(w, options)
 	}
-	return slog.New(slog.NewJSONHandler(w, options))
+	return slog.NewJSONHandler(w, options)
 }
 
 // poolSizes returns the number of endpoints by pool.

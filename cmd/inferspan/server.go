@@ -78,7 +78,7 @@ func newServer(ctx context.Context, c config.Config, version string, log *slog.L
 		return nil, errors.Join(fmt.Errorf("set up telemetry: %w", err), s.close())
 	}
 	records := journal.New(int(c.Journal.MaxBytes))
-	s.service = processor.New(processorSettings(c, log, s.router, s.telemetry, records))
+	s.service = processor.New(processorSettings(c, log, s.router, s.telemetry, sinks{records, telemetry.NewFailures(log)}))
 	service.Store(s.service)
 	s.service.Register(s.grpc)
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 
 	"github.com/inferspan/inferspan/internal/config"
-	"github.com/inferspan/inferspan/journal"
 	"github.com/inferspan/inferspan/processor"
 	"github.com/inferspan/inferspan/processor/meter"
 	"github.com/inferspan/inferspan/processor/route"
@@ -45,6 +44,7 @@ func telemetrySettings(c config.Config, version string, log *slog.Logger, live f
 			UpstreamSampled: c.Trace.UpstreamSampled,
 			Detail:          c.Trace.Detail,
 			ChunkMax:        c.Trace.ChunkEvents.Max,
+			Events:          c.Trace.Events,
 			Keep:            keepSettings(c.Trace.Keep),
 		},
 		Live:   live,
@@ -63,7 +63,7 @@ func keepSettings(k config.Keep) telemetry.KeepConfig {
 	return out
 }
 
-func processorSettings(c config.Config, log *slog.Logger, r *route.Router, t *telemetry.Telemetry, j *journal.Journal) processor.Config {
+func processorSettings(c config.Config, log *slog.Logger, r *route.Router, t *telemetry.Telemetry, j processor.Journal) processor.Config {
 	return processor.Config{
 		Telemetry:      t,
 		Router:         r,
@@ -82,6 +82,15 @@ func processorSettings(c config.Config, log *slog.Logger, r *route.Router, t *te
 			GapBounds: telemetry.GapBounds(),
 			MaxChunks: c.Trace.ChunkEvents.Max,
 		},
+	}
+}
+
+// sinks hand each finished record to all of them.
+type sinks []processor.Journal
+
+func (s sinks) Add(r *meter.Record) {
+	for _, sink := range s {
+		sink.Add(r)
 	}
 }
 
