@@ -189,7 +189,7 @@ func (x *exchange) measure(f func(*meter.Meter)) {
 func (x *exchange) guard(what string, f func()) (returned bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			x.s.panicked(what, p)
+			x.s.panicked(what, p, x.ids()...)
 		}
 	}()
 	f()

@@ -139,7 +139,7 @@ func (l *loop) run() {
 func (l *loop) serve() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			l.s.panicked("loop", p)
+			l.s.panicked("loop", p, l.x.ids()...)
 			err = l.lost()
 		}
 	}()
@@ -207,7 +207,7 @@ func (l *loop) closed(err error, now time.Time) error {
 		return nil
 	}
 	l.s.cfg.Telemetry.Count(countLost)
-	l.s.cfg.Logger.Warn("stream lost", "error", err)
+	l.s.cfg.Logger.Warn("stream lost", append(l.x.ids(), "error", err)...)
 	return l.lost()
 }
 
@@ -232,8 +232,8 @@ func (l *loop) lost() error {
 	return nil
 }
 
-// panicked tells of a panic that was caught in what.
-func (s *Service) panicked(what string, p any) {
+// panicked tells of a panic that was caught in what, in the exchange of ids.
+func (s *Service) panicked(what string, p any, ids ...any) {
 	s.cfg.Telemetry.Count(countPanic)
-	s.cfg.Logger.Error("panic caught", "in", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	s.cfg.Logger.Error("panic caught", append(ids, "in", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))...)
 }

@@ -131,7 +131,7 @@ func (x *exchange) learnUsage(r *meter.Record) {
 	}
 	if x.request.usage.Any() {
 		if namesOptions(x.response.refusal) && x.s.usage.refused(pool) {
-			x.s.cfg.Logger.Warn("a pool refuses to be asked for usage, and is not asked again", "pool", pool, "status", x.response.status)
+			x.s.cfg.Logger.Warn("a pool refuses to be asked for usage, and is not asked again", append(x.ids(), "pool", pool, "status", x.response.status)...)
 		}
 		return
 	}
