@@ -23,6 +23,7 @@ const (
 	tokenUnit   = "{token}"
 	requestUnit = "{request}"
 	spanUnit    = "{span}"
+	eventUnit   = "{event}"
 )
 
 // Metric is one entry of the catalogue: a metric that we export.
@@ -117,8 +118,16 @@ var (
 	mFolded = Metric{Name: "inferspan.telemetry.label.folded", Kind: Counter, Unit: "{value}",
 		Description: "Label values that were replaced by " + otherValue + ".",
 		Attributes:  []string{string(keyReason)}}
+	mEventsSent = Metric{Name: "inferspan.telemetry.events.sent", Kind: Counter, Unit: eventUnit,
+		Description: "Events that a collector accepted as log records."}
+	mEventsDropped = Metric{Name: "inferspan.telemetry.events.dropped", Kind: Counter, Unit: eventUnit,
+		Description: "Events that were made as log records and that no collector accepted.",
+		Attributes:  []string{string(keyReason)}}
 	mSkipped = Metric{Name: "inferspan.telemetry.parse.skipped", Kind: Counter, Unit: "{event}",
 		Description: "Events that could not be read and were passed over, and one for a body whose content coding could not be taken off.", Common: true}
+	mUnmatched = Metric{Name: "inferspan.access_log.unmatched", Kind: Counter, Unit: "{entry}",
+		Description: "Entries of Envoy's access log that settled no exchange: no_exchange, none of ours came within 10 s; late, its exchange had waited for 2 s; ambiguous, several fit; full, too many entries wait.",
+		Attributes:  []string{string(keyReason)}}
 	mConfigReloads = Metric{Name: "inferspan.config.reloads", Kind: Counter, Unit: "{reload}",
 		Description: "Times that a part of the configuration was read anew and took effect: file, or the certificates of tls and admin_tls.",
 		Attributes:  []string{string(keyReason)}}
@@ -138,7 +147,8 @@ func Metrics() []Metric {
 		mDuration, mTTFT, mTPOT, mITL, mGap, mFirstByte, mFirstEvent, mFirstAnswer, mNoFirstToken,
 		mRequests, mActive, mStreamActive,
 		mOutputTokens, mInputTokens, mCachedTokens, mReasoningTokens, mWasted,
-		mOverhead, mFaults, mQueued, mSent, mDropped, mFolded, mSkipped,
+		mOverhead, mFaults, mQueued, mSent, mDropped, mFolded, mSkipped, mUnmatched,
+		mEventsSent, mEventsDropped,
 		mConfigReloads, mConfigFailures, mConfigCurrent, mBuildInfo,
 	}
 }

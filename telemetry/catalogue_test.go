@@ -133,7 +133,7 @@ func document() string {
 		"Where we decided where the exchange goes, a child span `route` carries the pool's, the endpoint's and the route's attributes.\n\n" +
 		"| attribute | type | meaning |\n| --- | --- | --- |\n")
 	writeAttributes(&b, SpanAttributes())
-	fmt.Fprintf(&b, "\n## Events on the span\n\nOf the chunks, at most %d have an event where the exchange failed or stalled, else %d, evenly spread over the stream.\n\n"+
+	fmt.Fprintf(&b, "\n## Events\n\nThey go onto the span, or as log records that name it (`trace.events`). Of the chunks, at most %d have an event where the exchange failed, stalled, was slow or forced, else %d, evenly spread over the stream.\n\n"+
 		"| event | attributes | meaning |\n| --- | --- | --- |\n", defaultChunkMax, ordinaryChunks)
 	for _, e := range Events() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", e.Name, quoted(e.Attributes), e.Description)

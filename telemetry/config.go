@@ -45,7 +45,10 @@ type TraceConfig struct {
 	Detail string
 	// ChunkMax is the most chunk events of a span; 0: 64, negative: none.
 	ChunkMax int
-	Keep     KeepConfig
+	// Events says where events go: span (the default), log (log records over
+	// OTLP, with the span's ids) or both.
+	Events string
+	Keep   KeepConfig
 }
 
 const (
@@ -65,6 +68,10 @@ const (
 
 	upstreamHead   = "head"
 	upstreamAlways = "always"
+
+	eventsSpan = "span"
+	eventsLog  = "log"
+	eventsBoth = "both"
 
 	defaultChunkMax = 64
 )
@@ -87,6 +94,7 @@ func (c *Config) setDefaults() {
 	setDefault(&t.ParentSampled, sampledRespect)
 	setDefault(&t.UpstreamSampled, upstreamHead)
 	setDefault(&t.Detail, detailNames[detailEvents])
+	setDefault(&t.Events, eventsSpan)
 	if t.ChunkMax == 0 {
 		t.ChunkMax = defaultChunkMax
 	}
@@ -106,6 +114,7 @@ func (c *Config) validate() error {
 		oneOf("parent_sampled", t.ParentSampled, sampledRespect, sampledIgnore),
 		oneOf("upstream_sampled", t.UpstreamSampled, upstreamHead, upstreamAlways),
 		oneOf("detail", t.Detail, detailNames...),
+		oneOf("events", t.Events, eventsSpan, eventsLog, eventsBoth),
 		t.Keep.validate(),
 	)
 }

@@ -2,12 +2,14 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
@@ -66,11 +68,13 @@ func (e environment) newSpanExporter(ctx context.Context) (sdktrace.SpanExporter
 	return exporter, nil
 }
 
-// spanCounts counts what becomes of spans.
+// spanCounts counts what becomes of spans, and of events as log records.
 type spanCounts interface {
 	queued(n int)
 	sent(n int)
 	dropped(n int, reason string)
+	eventsSent(n int)
+	eventsDropped(n int, reason string)
 }
 
 // export brings records out as spans: batch by batch, one at a time. The SDK's
@@ -81,6 +85,7 @@ type export struct {
 	queue    *queue
 	maker    *spanMaker
 	exporter sdktrace.SpanExporter
+	logs     sdklog.Exporter // nil: events go into no log
 	counts   spanCounts
 	log      *slog.Logger
 	failures sampler
@@ -89,10 +94,10 @@ type export struct {
 	done  chan struct{}      // closed when nothing waits any more
 }
 
-func startExport(o exportOptions, maxBytes int, maker *spanMaker, exporter sdktrace.SpanExporter, counts spanCounts, log *slog.Logger) *export {
+func startExport(o exportOptions, maxBytes int, maker *spanMaker, exporter sdktrace.SpanExporter, logs sdklog.Exporter, counts spanCounts, log *slog.Logger) *export {
 	x := &export{
 		options: o, queue: newQueue(maxBytes, o.queueSize), maker: maker,
-		exporter: exporter, counts: counts, log: log, done: make(chan struct{}),
+		exporter: exporter, logs: logs, counts: counts, log: log, done: make(chan struct{}),
 	}
 	ctx, abort := context.WithCancel(context.Background())
 	x.abort = abort
@@ -160,6 +165,7 @@ func (x *export) exportBatch(ctx context.Context) (more bool) {
 		n += e.spans
 	}
 	if ctx.Err() != nil {
+		// Their events are not even made.
 		x.counts.dropped(n, dropShutdown)
 		return more
 	}
@@ -182,7 +188,41 @@ func (x *export) exportBatch(ctx context.Context) (more bool) {
 	if err != nil {
 		x.report(err, n, rejected)
 	}
+	x.exportEvents(ctx, err != nil && !partial)
 	return more
+}
+
+// exportEvents exports the events of the batch as log records. Where its spans
+// could not go out it does not try: events that name no span explain nothing.
+func (x *export) exportEvents(ctx context.Context, failed bool) {
+	records := x.maker.log.take()
+	n := len(records)
+	if n == 0 {
+		return
+	}
+	if failed {
+		x.counts.eventsDropped(n, dropFailed)
+		return
+	}
+	exportCtx, cancel := context.WithTimeout(ctx, x.options.timeout)
+	defer cancel()
+	err := x.logs.Export(exportCtx, records)
+	rejected, partial := rejectedSpans(err)
+	switch {
+	case err == nil:
+		x.counts.eventsSent(n)
+		return
+	case partial:
+		rejected = min(rejected, n)
+		x.counts.eventsSent(n - rejected)
+		x.counts.eventsDropped(rejected, dropRejected)
+	default:
+		x.counts.eventsDropped(n, dropFailed)
+	}
+	if leftOut, ok := x.failures.due(); ok {
+		x.log.Warn("the collector did not take all events", "error", err,
+			"events", n, "rejected", rejected, "reports_left_out", leftOut)
+	}
 }
 
 func (x *export) report(err error, spans, rejected int) {
@@ -204,9 +244,13 @@ func (x *export) shutdown(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		late = fmt.Errorf("flushing spans: %w", err)
 	}
-	// The exporter gives up at once what it still does where ctx has ended.
-	if err := x.exporter.Shutdown(ctx); err != nil && late == nil {
-		return fmt.Errorf("stopping the span exporter: %w", err)
+	// The exporters give up at once what they still do where ctx has ended.
+	stopped := x.exporter.Shutdown(ctx)
+	if x.logs != nil {
+		stopped = errors.Join(stopped, x.logs.Shutdown(ctx))
+	}
+	if stopped != nil && late == nil {
+		return fmt.Errorf("stopping the exporters of spans and events: %w", stopped)
 	}
 	return late
 }

@@ -26,6 +26,7 @@ import (
 type tally struct {
 	mu            sync.Mutex
 	in, out, lost int
+	events        int
 	reasons       map[string]int
 }
 
@@ -42,6 +43,9 @@ func (c *tally) dropped(n int, reason string) {
 	})
 }
 
+func (c *tally) eventsSent(n int)                   { c.add(func() { c.events += n }) }
+func (c *tally) eventsDropped(n int, reason string) { c.dropped(n, "events "+reason) }
+
 func (c *tally) add(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +57,7 @@ func (c *tally) add(f func()) {
 func exportTo(x sdktrace.SpanExporter, maxBytes, batchSize int, c spanCounts) *export {
 	log := slog.New(slog.DiscardHandler)
 	o := exportOptions{delay: time.Hour, timeout: time.Hour, batchSize: batchSize}
-	return startExport(o, maxBytes, newSpanMaker(traceConfig("", "", ""), sdkresource.Empty(), ""), x, c, log)
+	return startExport(o, maxBytes, newSpanMaker(traceConfig("", "", ""), sdkresource.Empty(), ""), x, nil, c, log)
 }
 
 // plainEntry is a record of one span.

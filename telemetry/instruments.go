@@ -20,7 +20,8 @@ type instruments struct {
 	overhead                                        metric.Float64Histogram
 	requests, output, input, cached, reasoning      metric.Int64Counter
 	wasted, faults, queuedC, sentC, droppedC, folds metric.Int64Counter
-	skipped                                         metric.Int64Counter
+	skipped, unmatched                              metric.Int64Counter
+	eventsSentC, eventsDroppedC                     metric.Int64Counter
 	active, streamActive                            metric.Int64ObservableUpDownCounter
 
 	drops map[string][]metric.AddOption
@@ -72,7 +73,9 @@ func newInstruments(mt metric.Meter, gaps *gapStore, version string) (*instrumen
 		wasted: m.counter(mWasted), faults: m.counter(mFaults),
 		queuedC: m.counter(mQueued), sentC: m.counter(mSent), droppedC: m.counter(mDropped),
 		folds: m.counter(mFolded), skipped: m.counter(mSkipped),
-		active: m.upDown(mActive), streamActive: m.upDown(mStreamActive),
+		unmatched: m.counter(mUnmatched),
+		active:    m.upDown(mActive), streamActive: m.upDown(mStreamActive),
+		eventsSentC: m.counter(mEventsSent), eventsDroppedC: m.counter(mEventsDropped),
 		drops: make(map[string][]metric.AddOption),
 	}
 	if gaps != nil {
@@ -98,8 +101,10 @@ func newInstruments(mt metric.Meter, gaps *gapStore, version string) (*instrumen
 func (i *instruments) showExport() {
 	i.queued(0)
 	i.sent(0)
+	i.eventsSent(0)
 	for reason := range i.drops {
 		i.dropped(0, reason)
+		i.eventsDropped(0, reason)
 	}
 }
 
@@ -108,6 +113,12 @@ func (i *instruments) sent(n int)   { i.sentC.Add(context.Background(), int64(n)
 
 func (i *instruments) dropped(n int, reason string) {
 	i.droppedC.Add(context.Background(), int64(n), i.drops[reason]...)
+}
+
+func (i *instruments) eventsSent(n int) { i.eventsSentC.Add(context.Background(), int64(n)) }
+
+func (i *instruments) eventsDropped(n int, reason string) {
+	i.eventsDroppedC.Add(context.Background(), int64(n), i.drops[reason]...)
 }
 
 func (i *instruments) folded(reason string) {

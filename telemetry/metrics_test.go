@@ -106,6 +106,7 @@ func TestPageOfOneExchange(t *testing.T) {
 	play(tel, richRecord())
 	tel.Overhead("response_body", 3*time.Microsecond)
 	tel.Count("panic")
+	tel.Unmatched("late")
 	tel.ConfigWatched("file")
 	worked(tel)
 	page := scrape(t, tel, openMetrics)

@@ -25,6 +25,8 @@ type spanMaker struct {
 	// events, which are the milestones. Negative: no limit.
 	maxEvents int
 	chunkMax  int
+	onSpan    bool      // events go onto the span
+	log       *eventLog // nil: they go into no log
 }
 
 // endedSpans collects what the SDK's spans end as.
@@ -39,7 +41,10 @@ func (*endedSpans) ForceFlush(context.Context) error                { return nil
 
 func newSpanMaker(c TraceConfig, res *resource.Resource, version string) *spanMaker {
 	limits := sdktrace.NewSpanLimits()
-	m := &spanMaker{ended: &endedSpans{}, maxEvents: limits.EventCountLimit}
+	m := &spanMaker{ended: &endedSpans{}, maxEvents: limits.EventCountLimit, onSpan: c.Events != eventsLog}
+	if c.Events != eventsSpan {
+		m.log = newEventLog(res, version)
+	}
 	for i, name := range detailNames {
 		if name == c.Detail {
 			m.detail = i
@@ -56,7 +61,8 @@ func newSpanMaker(c TraceConfig, res *resource.Resource, version string) *spanMa
 	return m
 }
 
-// spans makes the spans of the batch's records.
+// spans makes the spans of the batch's records, and the log records of their
+// events.
 func (m *spanMaker) spans(batch []entry) []sdktrace.ReadOnlySpan {
 	m.ended.spans = make([]sdktrace.ReadOnlySpan, 0, 2*len(batch))
 	for _, e := range batch {
@@ -77,10 +83,8 @@ func (m *spanMaker) make(e entry) {
 	if link := linkOf(&r.Trace); link.SpanContext.IsValid() {
 		options = append(options, trace.WithLinks(link))
 	}
-	_, span := m.tracer.Start(withTrace(&r.Trace), spanName(operation, model), options...)
-	for _, v := range events {
-		span.AddEvent(v.name, trace.WithTimestamp(r.Start.Add(v.at)), trace.WithAttributes(v.attributes...))
-	}
+	ctx, span := m.tracer.Start(withTrace(&r.Trace), spanName(operation, model), options...)
+	m.emit(ctx, span, r.Start, events)
 	if errorType(r) != "" {
 		span.SetStatus(codes.Error, string(r.Outcome))
 	}

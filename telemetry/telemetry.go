@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -72,9 +73,15 @@ func newTelemetry(ctx context.Context, c Config, exporter sdktrace.SpanExporter)
 		}
 	}
 	if exporter != nil {
+		var logs sdklog.Exporter
+		if !env.logsEvents(c.Trace.Events) {
+			c.Trace.Events = eventsSpan
+		} else if logs, err = env.newLogExporter(ctx); err != nil {
+			return nil, errors.Join(err, exporter.Shutdown(ctx), t.closeMetrics(ctx))
+		}
 		t.instruments.showExport()
 		t.export = startExport(env.exportOptions(), queueBytes-intakeBytes,
-			newSpanMaker(c.Trace, res, c.Version), exporter, t.instruments, c.Logger)
+			newSpanMaker(c.Trace, res, c.Version), exporter, logs, t.instruments, c.Logger)
 	}
 	go t.work()
 	return t, nil

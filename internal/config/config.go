@@ -81,7 +81,7 @@ type Trace struct {
 	ParentSampled   string      `yaml:"parent_sampled" one:"respect ignore"`
 	UpstreamSampled string      `yaml:"upstream_sampled" one:"head always"`
 	Detail          string      `yaml:"detail" one:"off summary timeline events"`
-	Events          string      `yaml:"events" one:"span"`
+	Events          string      `yaml:"events" one:"span log both"`
 	ChunkEvents     ChunkEvents `yaml:"chunk_events"`
 	Keep            Keep        `yaml:"keep"`
 }

@@ -74,7 +74,7 @@ func TestParse_Valid(t *testing.T) {
 		}}},
 		Trace: Trace{
 			ClientContext: "link", ParentSampled: "ignore", UpstreamSampled: "always",
-			Detail: "off", Events: "span", ChunkEvents: ChunkEvents{Max: 16},
+			Detail: "off", Events: "both", ChunkEvents: ChunkEvents{Max: 16},
 			Keep: Keep{
 				Share: 0.05, Always: []KeepPolicy{"failed", "slow"},
 				Slow: Thresholds{TTFT: 2 * time.Second, TPOT: 50 * time.Millisecond, Duration: time.Minute},

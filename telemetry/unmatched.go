@@ -1,0 +1,12 @@
+package telemetry
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/metric"
+)
+
+// Unmatched counts an access-log entry that settled no exchange, by why.
+func (t *Telemetry) Unmatched(reason string) {
+	t.instruments.unmatched.Add(context.Background(), 1, metric.WithAttributes(keyReason.String(reason)))
+}
