@@ -37,6 +37,7 @@ func TestOtherBodies(t *testing.T) {
 	f("response", Responses, `{"id":"r","object":"response","error":null,"model":"m","output":[{"content":[{"text":"x"}]}],"status":"completed","usage":{"input_tokens":1,"output_tokens":2}}`,
 		Facts{ID: Text("r"), Model: Text("m"), Choices: []Choice{{Finish: Text("completed")}}, Usage: Usage{Present: true, Final: true, Prompt: n(1), Completion: n(2)}})
 	f("queued", Responses, `{"output":[],"status":"queued"}`, Facts{Choices: []Choice{{}}})
+	f("in progress", Responses, `{"output":[],"status":"in_progress"}`, Facts{Choices: []Choice{{}}})
 	f("failed", Responses, `{"output":[],"status":"failed"}`, Facts{Error: Error{Set: true}, Choices: []Choice{{Finish: Text("failed")}}})
 	f("old error", Responses, `{"object":"error","type":"NotFoundError","code":404}`, Facts{Error: Error{Set: true, Type: Text("NotFoundError"), Code: Text("404")}})
 	f("error type", Responses, `{"type":"error","code":"c"}`, Facts{Error: Error{Set: true, Code: Text("c")}})

@@ -123,7 +123,7 @@ func (m *Meter) event(at time.Duration, e sse.Event) Milestone {
 		r.shared++
 	}
 	reached := m.firstEvent(at)
-	if r.events == 1 && m.dialect == dialect.Unknown && m.posted() {
+	if r.events == 1 && m.dialect == dialect.Unknown {
 		m.setDialect(dialect.Discover(e.Type, e.Data))
 	}
 	if !m.known {
