@@ -39,6 +39,9 @@ func Read(r io.Reader, file string) (*Recording, error) {
 	return rec, nil
 }
 
+// A status has three digits.
+const minStatus, maxStatus = 100, 999
+
 // line is any line of a recording: which one it is, its fields tell.
 type line struct {
 	Format  *string            `json:"format"`
@@ -151,7 +154,7 @@ func (d *decoder) take(rec *Recording, l *line, want string) error {
 		if err != nil {
 			return fmt.Errorf("response: %w", err)
 		}
-		if *l.Status < 100 || *l.Status > 999 {
+		if *l.Status < minStatus || *l.Status > maxStatus {
 			return fmt.Errorf("status %d, want three digits", *l.Status)
 		}
 		rec.Head = &Head{At: at, Status: *l.Status, Headers: headers}
