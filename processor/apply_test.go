@@ -38,6 +38,7 @@ func TestApply(t *testing.T) {
 	if got := s.settings(); got.HoldLimit != defaultHoldLimit || got.Telemetry == nil || got.Logger != s.cfg.Logger {
 		t.Errorf("the settings are %+v", got)
 	}
+	s.Drain(t.Context()) // none waits for the access log any more
 	if n := len(tel.recorded()); n != 2 {
 		t.Errorf("%d records, want 2", n)
 	}

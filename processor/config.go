@@ -33,6 +33,9 @@ type Config struct {
 	// exchange's own end an unclean close comes in observe mode. 0: 1 s, as
 	// deploy/ sets it.
 	DeferredClose time.Duration
+	// AccessLogWait is how long the record of an exchange that broke off waits for
+	// Envoy's access log to tell why; 0: 2 s.
+	AccessLogWait time.Duration
 	// PoolHeader sets x-inferspan-pool on the request and has Envoy choose its
 	// route again: for Envoys with one route per pool.
 	PoolHeader bool

@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"encoding/hex"
 	"net/http"
 	"strconv"
 
@@ -77,7 +78,8 @@ func (x *exchange) direct(d *route.Decision) {
 	x.reply.Metadata[metadataEndpoint] = d.Endpoint
 }
 
-// metadata is what other filters and the access log get of the exchange.
+// metadata is what other filters and the access log get of the exchange, and
+// how its entry in the log finds it.
 func (x *exchange) metadata() map[string]string {
 	m := map[string]string{metadataPool: x.route.Pool}
 	if x.request.asked.HasModel {
@@ -85,6 +87,8 @@ func (x *exchange) metadata() map[string]string {
 	}
 	if traced(&x.start.Trace) {
 		m[metadataTrace] = traceID(&x.start.Trace)
+		m[wire.SpanKey] = hex.EncodeToString(x.start.Trace.SpanID[:])
+		x.joined.Identify(x.start.Trace.SpanID)
 	}
 	return m
 }

@@ -2,8 +2,10 @@ package processor
 
 import (
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/inferspan/inferspan/processor/accesslog"
 	"github.com/inferspan/inferspan/processor/meter"
 	"github.com/inferspan/inferspan/processor/wire"
 )
@@ -51,6 +53,12 @@ type exchange struct {
 	route    meter.Route
 	endpoint string // counted as in flight; "" for none
 	live     *liveEntry
+	// joined is the exchange's place among those that access-log entries tell
+	// of; account is the entry that came before the end, wake is called then.
+	joined     *accesslog.Exchange
+	envoyStart time.Time // request.time, zero: none
+	account    atomic.Pointer[accesslog.Account]
+	wake       func()
 	// recording takes the exchange as it passes; nil: it is not recorded.
 	recording Recording
 
@@ -62,7 +70,7 @@ type exchange struct {
 }
 
 func newExchange(s *Service, out sender, c caller) *exchange {
-	return &exchange{s: s, cfg: s.settings(), out: out, caller: c}
+	return &exchange{s: s, cfg: s.settings(), out: out, caller: c, wake: func() {}}
 }
 
 // handle answers m, which came at now. over says that the stream is to be ended.
@@ -108,6 +116,8 @@ func (x *exchange) begin(m *wire.Message, now time.Time) {
 	x.foreign = !x.observe && x.responseMode == wire.ModeNone
 
 	x.arrival = now
+	// What is no time leaves the zero one, which stands for none.
+	x.envoyStart, _ = time.Parse(time.RFC3339Nano, m.Attributes.RequestTime)
 	origin, source := x.s.origins.origin(x.caller.peer, now, m.Attributes.RequestTime)
 	x.ahead = now.Sub(origin)
 	// Stripped of its monotonic reading, the origin is the one wall clock anchor.
@@ -223,7 +233,8 @@ func (x *exchange) closed(now time.Time) {
 }
 
 // finish ends the exchange and hands out its record, the first time that it is
-// called.
+// called. Where nobody knows yet how the exchange broke off, the record waits for
+// Envoy's access log, and nothing of x may be used any more.
 func (x *exchange) finish(c meter.Cause, now time.Time) {
 	if !x.begun || x.finished {
 		return
@@ -240,21 +251,26 @@ func (x *exchange) finish(c meter.Cause, now time.Time) {
 	if x.endpoint != "" {
 		x.guard("route", func() { x.s.cfg.Router.End(x.endpoint) })
 	}
-	if !mine {
+	end := x.at(now)
+	switch {
+	case !mine:
+		x.joined.End()
 		if x.recording != nil {
 			x.endRecording(c, nil)
 		}
-		return
+	case c == meter.CauseAborted:
+		x.letGo()
+		x.joined.Wait(func(a *accesslog.Account) { x.settle(c, end, a) })
+	default:
+		x.settle(c, end, x.joined.End())
 	}
-	r := x.record(c, x.at(now))
-	x.learnUsage(r)
-	x.guard("telemetry", func() { x.s.cfg.Telemetry.End(r) })
-	if x.s.cfg.Journal != nil {
-		x.guard("journal", func() { x.s.cfg.Journal.Add(r) })
-	}
-	if x.recording != nil {
-		x.endRecording(c, r)
-	}
+}
+
+// letGo drops what the record does not need: it may take seconds to be made.
+func (x *exchange) letGo() {
+	x.out, x.reply = nil, wire.Reply{}
+	x.request.held, x.request.out, x.request.rewriter = nil, nil, nil
+	x.response.hider, x.response.out = nil, nil
 }
 
 // record closes the meter. Where measuring failed the exchange still has a

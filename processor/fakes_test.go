@@ -75,6 +75,11 @@ func (f *fakeTelemetry) Count(event string) {
 	f.counts[event]++
 }
 
+func (f *fakeTelemetry) Unmatched(reason string) {
+	f.enter("Unmatched")
+	f.Count("unmatched: " + reason)
+}
+
 func (f *fakeTelemetry) count(event string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/inferspan/inferspan/processor/route"
 )
 
-// Telemetry takes what exchanges tell the outside. Its methods are called on
-// the exchange's own goroutine and must not block: what can't be taken is
+// Telemetry takes what exchanges tell the outside. Its methods are called where
+// the exchange is worked on and must not block: what can't be taken is
 // dropped and counted there. They are safe for concurrent use.
 type Telemetry interface {
 	// Begin makes the exchange's ids and the head decision.
@@ -22,6 +22,8 @@ type Telemetry interface {
 	// Overhead records how long a message of the named phase took us, from
 	// having it to having sent the reply or, where none is due, to being done.
 	Overhead(phase string, d time.Duration)
+	// Unmatched counts an access-log entry that settled no exchange, by why.
+	Unmatched(reason string)
 	// Count adds one to the counter of what went wrong inside: "panic",
 	// "spurious_message" and the like.
 	Count(event string)

@@ -9,9 +9,8 @@ import (
 )
 
 // Recording takes one exchange as it passes, to write it down. Its methods are
-// called on the exchange's own goroutine, in the order of the exchange; they
-// must not block, and keep no reference to what they are given. The last call is
-// End or Drop.
+// called one at a time, in the order of the exchange; they must not block, and
+// keep no reference to what they are given. The last call is End or Drop.
 type Recording interface {
 	// Request begins it; path has no query string.
 	Request(method, path string, headers iter.Seq2[string, string])

@@ -98,6 +98,7 @@ func (x *exchange) beginRequest(h requestHead) {
 	if h.requestID != "" {
 		x.start.RequestID = h.requestID
 	}
+	x.enter()
 	x.labels.Operation = meter.Operation(h.path)
 	x.show()
 }

@@ -14,6 +14,7 @@ type responseSide struct {
 	ended  bool // nothing of it is to come
 	status int
 	stream bool
+	bytes  int64 // of the body, so far
 
 	hider   *hide.Hider // nil: nothing is edited
 	out     []byte      // of the hider, reused
@@ -85,6 +86,7 @@ func (x *exchange) onResponseBody(m *wire.Message) error {
 		return x.pass(m.Phase)
 	}
 	x.response.ended = m.EndOfStream
+	x.response.bytes += int64(len(m.Body))
 	var err error
 	switch {
 	case x.response.hider != nil:

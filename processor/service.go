@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/inferspan/inferspan/processor/accesslog"
 	"github.com/inferspan/inferspan/processor/meter"
 	"github.com/inferspan/inferspan/processor/wire"
 )
@@ -25,15 +26,22 @@ type Service struct {
 
 	drainOnce sync.Once
 	draining  chan struct{} // closed: streams end where Envoy can go on without us
+
+	join     *accesslog.Join
+	overOnce sync.Once
+	over     chan struct{} // closed: no exchange is left, and none waits for the access log
 }
 
 // New returns a Service that works with c.
 func New(c Config) *Service {
-	return &Service{
+	s := &Service{
 		cfg:      c.withDefaults(),
 		origins:  newOrigins(),
 		draining: make(chan struct{}),
+		over:     make(chan struct{}),
 	}
+	s.join = accesslog.New(accesslog.Config{Unmatched: s.unmatched, Wait: c.AccessLogWait})
+	return s
 }
 
 // Register makes g serve Envoy's calls with s.
@@ -48,6 +56,15 @@ func (s *Service) Register(g grpc.ServiceRegistrar) {
 			ClientStreams: true,
 		}},
 	}, s)
+	g.RegisterService(&grpc.ServiceDesc{
+		ServiceName: wire.AccessLogServiceName,
+		HandlerType: (*any)(nil),
+		Streams: []grpc.StreamDesc{{
+			StreamName:    wire.AccessLogMethodName,
+			Handler:       func(_ any, ss grpc.ServerStream) error { return s.logs(ss) },
+			ClientStreams: true,
+		}},
+	}, s)
 }
 
 // Live returns the exchanges under way. One leaves at its end mark or its
@@ -57,8 +74,14 @@ func (s *Service) Live() []meter.Live { return s.live.snapshot() }
 // Drain waits until no stream is left. When ctx ends it ends those that Envoy
 // can go on without, between two messages, so that their traffic passes
 // unwatched; streams in FULL_DUPLEX_STREAMED, whose bytes go through us, it
-// waits for. Keeping new streams away is the caller's: GracefulStop beside it.
+// waits for. Records that wait for the access log are handed out then, and
+// streams of it end. Keeping new streams away is the caller's: GracefulStop
+// beside it.
 func (s *Service) Drain(ctx context.Context) {
+	defer s.overOnce.Do(func() {
+		close(s.over)
+		s.join.Close()
+	})
 	select {
 	case <-s.empty():
 		return

@@ -47,8 +47,14 @@ type loop struct {
 	// stop asks the receiving goroutine to end at the next boundary.
 	stop atomic.Bool
 	// bound says that Envoy's bytes go through us: the stream can't end yet.
-	bound  atomic.Bool
-	opened time.Time
+	bound atomic.Bool
+	// Envoy's access log tells of a stream that Envoy still holds open, in
+	// observe mode: entry says that it did, and seen is how much of the response's
+	// body came.
+	entry   chan struct{} // has room for one
+	observe atomic.Bool
+	seen    atomic.Int64
+	opened  time.Time
 	// heard is when the last message came, after opened.
 	heard atomic.Int64
 	done  chan error // has room for the one result
@@ -69,9 +75,16 @@ func (s *Service) process(ss grpc.ServerStream) error {
 		stream: wire.NewStream(ss),
 		header: func() error { return ss.SendHeader(metadata.MD{}) },
 		opened: s.cfg.Now(),
+		entry:  make(chan struct{}, 1),
 		done:   make(chan error, 1),
 	}
 	l.x = newExchange(s, l.stream, callerOf(ctx))
+	l.x.wake = func() {
+		select {
+		case l.entry <- struct{}{}:
+		default:
+		}
+	}
 	s.enter()
 	go l.run()
 	return l.wait()
@@ -115,6 +128,10 @@ func (l *loop) wait() error {
 				l.s.cfg.Telemetry.Count(countDrained)
 				return nil
 			}
+		case <-l.entry:
+			if l.settled() && l.state.CompareAndSwap(loopReceiving, loopEnded) {
+				return nil
+			}
 		case <-idle.C:
 			left := timeout - l.s.cfg.Now().Sub(l.opened) + time.Duration(l.heard.Load())
 			if left > 0 {
@@ -145,6 +162,10 @@ func (l *loop) serve() (err error) {
 	}()
 	for {
 		if !l.beginReceive() {
+			if l.settled() {
+				l.x.closed(l.s.cfg.Now())
+				return nil
+			}
 			l.s.cfg.Telemetry.Count(countDrained)
 			return l.lost()
 		}
@@ -152,7 +173,11 @@ func (l *loop) serve() (err error) {
 		now := l.s.cfg.Now()
 		if !l.state.CompareAndSwap(loopReceiving, loopWorking) {
 			// The handler has returned: nothing can be sent any more.
-			l.x.finish(meter.CauseLost, now)
+			if l.settled() {
+				l.x.closed(now)
+			} else {
+				l.x.finish(meter.CauseLost, now)
+			}
 			return nil
 		}
 		if err != nil {
@@ -167,15 +192,25 @@ func (l *loop) serve() (err error) {
 			return nil
 		}
 		l.bound.Store(l.x.bound())
+		l.observe.Store(l.x.observe)
+		l.seen.Store(l.x.response.bytes)
 	}
 }
 
+// settled tells that the access log has told who ended an observed exchange, of
+// which everything came: Envoy's own close, some time later, says no more. Where
+// frames are still to come, it does.
+func (l *loop) settled() bool {
+	a := l.x.account.Load()
+	return a != nil && a.Blames() && l.observe.Load() && l.seen.Load() >= a.Sent
+}
+
 // beginReceive tells whether to receive on. It says so to the handler first and
-// asks for stop then; the handler does it the other way round, so that one of
-// the two sees the other.
+// asks for stop and the access log then; the handler does it the other way round,
+// so that one of the two sees the other.
 func (l *loop) beginReceive() bool {
 	l.state.Store(loopReceiving)
-	if l.stop.Load() && !l.bound.Load() {
+	if l.stop.Load() && !l.bound.Load() || l.settled() {
 		return !l.state.CompareAndSwap(loopReceiving, loopWorking)
 	}
 	return true

@@ -40,6 +40,8 @@ func (m *Meter) record(at time.Duration) *Record {
 		LongestGap:     clocks.longestGap,
 		Headers:        res.headers,
 		End:            at,
+		Sent:           m.sent,
+		ClientDrain:    m.drain,
 
 		Events:         res.events,
 		Frames:         res.frames,

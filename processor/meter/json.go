@@ -42,11 +42,13 @@ type recordJSON struct {
 	LastToken       *int64           `json:"last_token_us"`
 	LongestGap      *int64           `json:"longest_gap_us"`
 	End             int64            `json:"end_us"`
+	ClientDrain     *int64           `json:"client_drain_us"`
 	Events          int64            `json:"events"`
 	Frames          int64            `json:"frames"`
 	SharedFrames    int64            `json:"shared_frames"`
 	KeepAlives      int64            `json:"keep_alives"`
 	Bytes           int64            `json:"bytes"`
+	Sent            *int64           `json:"sent_bytes"`
 	EvidenceEvents  map[string]int64 `json:"evidence_events"`
 	ServerMetrics   *serverJSON      `json:"server_metrics"`
 	Route           *routeJSON       `json:"route"`
@@ -105,11 +107,13 @@ func (r *Record) AppendJSON(b []byte) []byte {
 		LastToken:       microsOrNull(r.LastToken),
 		LongestGap:      microsOrNull(r.LongestGap),
 		End:             micros(r.End),
+		ClientDrain:     microsOrNull(r.ClientDrain),
 		Events:          r.Events,
 		Frames:          r.Frames,
 		SharedFrames:    r.SharedFrames,
 		KeepAlives:      r.KeepAlives,
 		Bytes:           r.Bytes,
+		Sent:            orNull(r.Sent),
 		EvidenceEvents:  map[string]int64{},
 		ServerMetrics:   r.ServerMetrics.json(),
 		Route:           r.Route.json(),

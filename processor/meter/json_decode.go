@@ -43,11 +43,13 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 		LastToken:       durationOf(j.LastToken),
 		LongestGap:      durationOf(j.LongestGap),
 		End:             time.Duration(j.End) * time.Microsecond,
+		ClientDrain:     durationOf(j.ClientDrain),
 		Events:          j.Events,
 		Frames:          j.Frames,
 		SharedFrames:    j.SharedFrames,
 		KeepAlives:      j.KeepAlives,
 		Bytes:           j.Bytes,
+		Sent:            optOf(j.Sent),
 		ServerMetrics:   j.ServerMetrics.metrics(),
 		Route:           j.Route.route(),
 	}

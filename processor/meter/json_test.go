@@ -40,6 +40,7 @@ func whole() *meter.Record {
 		FirstByte:       us(1), FirstEvent: us(2), Role: us(3), FirstToken: us(4), FirstTokenKind: meter.KindContent,
 		FirstAnswer: us(5), LastToken: us(6), LongestGap: us(0), End: 7 * time.Microsecond,
 		Events: 8, Frames: 9, SharedFrames: 10, KeepAlives: 11, Bytes: 12,
+		Sent: meter.Some[int64](0), ClientDrain: us(13),
 		EvidenceEvents: []int64{23, 0, 1},
 		ServerMetrics:  &meter.ServerMetrics{TimeToFirstTokenMS: meter.Some(1.5), QueueTimeMS: meter.Some(0.0)},
 		Route: meter.Route{
@@ -55,7 +56,7 @@ const wholeJSON = `{"name":"chat-usage","request_id":"r1","trace_id":"ab00000000
 	`"outcome":"ok","stream":true,"choices":3,"finish":["stop",null,"length"],` +
 	`"prompt_tokens":20,"cached_tokens":0,"reasoning_tokens":3,"output_tokens":24,"output_source":"usage",` +
 	`"first_byte_us":1,"first_event_us":2,"role_us":3,"first_token_us":4,"first_token_kind":"content","first_answer_us":5,` +
-	`"last_token_us":6,"longest_gap_us":0,"end_us":7,"events":8,"frames":9,"shared_frames":10,"keep_alives":11,"bytes":12,` +
+	`"last_token_us":6,"longest_gap_us":0,"end_us":7,"client_drain_us":13,"events":8,"frames":9,"shared_frames":10,"keep_alives":11,"bytes":12,"sent_bytes":0,` +
 	`"evidence_events":{"0":23,"2":1},` +
 	`"server_metrics":{"time_to_first_token_ms":1.5,"generation_time_ms":null,"queue_time_ms":0,"mean_itl_ms":null,"tokens_per_second":null},` +
 	`"route":{"pool":"default","endpoint":"127.0.0.1:8001","served":"127.0.0.1:8002","policy":"least-load","reason":"picked",` +
@@ -64,8 +65,8 @@ const wholeJSON = `{"name":"chat-usage","request_id":"r1","trace_id":"ab00000000
 const emptyJSON = `{"name":null,"request_id":null,"trace_id":null,"span_id":null,"start":null,"request_model":null,"model":null,` +
 	`"response_id":null,"status":null,"outcome":null,"stream":false,"choices":0,"finish":[],"prompt_tokens":null,"cached_tokens":null,` +
 	`"reasoning_tokens":null,"output_tokens":null,"output_source":null,"first_byte_us":null,"first_event_us":null,"role_us":null,` +
-	`"first_token_us":null,"first_token_kind":null,"first_answer_us":null,"last_token_us":null,"longest_gap_us":null,"end_us":0,` +
-	`"events":0,"frames":0,"shared_frames":0,"keep_alives":0,"bytes":0,"evidence_events":{},"server_metrics":null,"route":null}`
+	`"first_token_us":null,"first_token_kind":null,"first_answer_us":null,"last_token_us":null,"longest_gap_us":null,"end_us":0,"client_drain_us":null,` +
+	`"events":0,"frames":0,"shared_frames":0,"keep_alives":0,"bytes":0,"sent_bytes":null,"evidence_events":{},"server_metrics":null,"route":null}`
 
 func TestRecordJSON(t *testing.T) {
 	t.Parallel()

@@ -69,6 +69,8 @@ type Meter struct {
 	known   bool
 	asked   dialect.Request
 	route   Route
+	sent    Opt[int64]
+	drain   Opt[time.Duration]
 	closed  bool
 
 	response response
@@ -115,6 +117,14 @@ func (m *Meter) Ask(r dialect.Request) {
 func (m *Meter) Routed(r Route) {
 	m.mustBeOpen()
 	m.route = r
+}
+
+// Delivered tells what Envoy says of the response's way to the client: the bytes
+// of the body that were sent, and how long after the server's last byte the last
+// one was.
+func (m *Meter) Delivered(sent Opt[int64], drain Opt[time.Duration]) {
+	m.mustBeOpen()
+	m.sent, m.drain = sent, drain
 }
 
 // Snapshot returns the record as it would be if the exchange were cut at at;

@@ -60,6 +60,11 @@ type Record struct {
 	LongestGap     Opt[time.Duration]
 	Headers        Opt[time.Duration] // arrival of the response headers
 	End            time.Duration
+	// Sent is how many bytes of the body went to the client, and ClientDrain how
+	// long after the last byte from the server the last one did, by Envoy's own
+	// account; absent where its access log did not tell.
+	Sent        Opt[int64]
+	ClientDrain Opt[time.Duration]
 
 	Events       int64
 	Frames       int64
@@ -98,13 +103,13 @@ type Trace struct {
 	SpanID   [8]byte
 	ParentID [8]byte // all zero: a root
 	Sampled  bool    // the head decision
+	// Forced: a trusted client asked for the trace to be kept.
+	Forced bool
 	// UpstreamSampled is the sampled flag that the upstream is to see.
 	UpstreamSampled bool
 	// State is the tracestate to hand on, "" for none.
 	State string
 	// Link is the client's context where it is linked and not the parent.
-	// Forced: a trusted client asked for the trace to be kept.
-	Forced bool
 	LinkTraceID [16]byte
 	LinkSpanID  [8]byte
 }
