@@ -44,6 +44,8 @@ type Config struct {
 	PreventCompression bool
 	// AskUsage has model servers asked for the usage of streams.
 	AskUsage AskUsage
+	// Trusted says whose wishes about telemetry count.
+	Trusted Trusted
 	// Meter tunes the measuring of each exchange.
 	Meter meter.Options
 	// Now is the clock; nil: time.Now. Its times need a monotonic reading where

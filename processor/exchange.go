@@ -176,6 +176,7 @@ func (x *exchange) identify() {
 			EnvoyTracestate:   x.caller.tracestate,
 			ClientTraceparent: x.request.head.traceparent,
 			ClientTracestate:  x.request.head.tracestate,
+			Wish:              x.request.wish,
 		})
 	})
 	x.labels.Trace = &x.start.Trace

@@ -13,6 +13,7 @@ type requestSide struct {
 	seen  bool // something of it came
 	ended bool // nothing of it is to come, or is of use
 	head  requestHead
+	wish  string // what it may ask of its trace
 
 	dialect dialect.Dialect
 	hasBody bool
@@ -61,6 +62,7 @@ func (x *exchange) onRequestHeaders(m *wire.Message) error {
 		return x.pass(m.Phase)
 	}
 	x.beginRequest(readRequestHead(m.Headers))
+	x.request.wish = x.cfg.Trusted.wishOf(m.Headers)
 	x.recordRequest(m)
 	x.request.hasBody = !m.EndOfStream
 	if m.EndOfStream {

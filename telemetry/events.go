@@ -44,7 +44,8 @@ var milestones = []meter.MarkKind{
 // other marks. Chunks are all shown where detailed says that there is something
 // to explain.
 func (m *spanMaker) events(r *meter.Record, detailed bool) (events []event, thinned, dropped int64) {
-	if m.detail == detailOff {
+	detail := m.detailOf(r)
+	if detail == detailOff {
 		return nil, 0, 0
 	}
 	marks, chunks := splitMarks(r)
@@ -52,7 +53,7 @@ func (m *spanMaker) events(r *meter.Record, detailed bool) (events []event, thin
 		dropped = int64(len(marks) - room)
 		marks = mostTelling(marks, room)
 	}
-	if m.detail == detailEvents {
+	if detail == detailEvents {
 		shown := thin(chunks, m.chunkRoom(detailed, len(marks)))
 		thinned = r.MarksThinned + int64(len(chunks)-len(shown))
 		marks = append(marks, shown...)

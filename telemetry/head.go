@@ -58,6 +58,8 @@ func (h *head) begin(b meter.Begin) meter.Trace {
 		params.Links = []trace.Link{{SpanContext: link}}
 	}
 	tr.Sampled = h.sampler.ShouldSample(params).Decision == sdktrace.RecordAndSample
+	tr.Forced, tr.Detail = parseWish(b.Wish)
+	tr.Sampled = tr.Sampled || tr.Forced
 	tr.UpstreamSampled = tr.Sampled || h.upstreamAlways
 	return tr
 }

@@ -184,7 +184,7 @@ func (m *spanMaker) attributes(e entry, operation, model string, thinned, droppe
 		a.milliseconds(keyEnginePrefill, s.TimeToFirstTokenMS)
 		a.milliseconds(keyEngineDecode, s.GenerationTimeMS)
 	}
-	if m.detail >= detailTimeline && len(r.Timeline.Gaps100us) > 0 {
+	if m.detailOf(r) >= detailTimeline && len(r.Timeline.Gaps100us) > 0 {
 		a = append(a,
 			keyTimelineGaps.IntSlice(ints(r.Timeline.Gaps100us)),
 			keyTimelineTokens.IntSlice(ints(r.Timeline.Tokens)),

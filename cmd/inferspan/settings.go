@@ -78,11 +78,22 @@ func processorSettings(c config.Config, log *slog.Logger, r *route.Router, t *te
 
 		PreventCompression: c.Response.Compression == "prevent",
 		AskUsage:           askUsage[c.Usage.Ask],
+		Trusted:            trustedSettings(c.Trusted, log),
 		Meter: meter.Options{
 			GapBounds: telemetry.GapBounds(),
 			MaxChunks: c.Trace.ChunkEvents.Max,
 		},
 	}
+}
+
+// trustedSettings reads the secret. The file was there when the configuration was
+// checked; where it is no longer, nobody is trusted.
+func trustedSettings(t config.Trusted, log *slog.Logger) processor.Trusted {
+	value, err := t.Expected()
+	if err != nil {
+		log.Warn("nobody's wishes count", "error", err)
+	}
+	return processor.Trusted{Header: t.Header, Value: value}
 }
 
 // sinks hand each finished record to all of them.

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -32,5 +35,27 @@ func TestKeepSettings(t *testing.T) {
 	}
 	if got := keepSettings(c.Trace.Keep).Always; got == nil || len(got) != 0 {
 		t.Errorf("an empty list became %v", got)
+	}
+}
+
+// A secret that is gone trusts nobody.
+func TestTrustedSettings(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte("s3cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		trusted config.Trusted
+		want    string
+	}{
+		{config.Trusted{}, ""},
+		{config.Trusted{Header: "x-envoy-internal", Value: "true"}, "true"},
+		{config.Trusted{Header: "x-inferspan-secret", ValueFile: file}, "s3cret"},
+		{config.Trusted{Header: "x-inferspan-secret", ValueFile: file + "-gone"}, ""},
+	} {
+		if got := trustedSettings(c.trusted, log); got.Value != c.want || got.Header != c.trusted.Header {
+			t.Errorf("%+v: %+v, want the value %q", c.trusted, got, c.want)
+		}
 	}
 }

@@ -31,12 +31,14 @@ type Config struct {
 	Pools        []Pool        `yaml:"pools" change:"live"`
 	Models       []Model       `yaml:"models" change:"live"`
 	Trace        Trace         `yaml:"trace"`
+	Trusted      Trusted       `yaml:"trusted" change:"live"`
 	Journal      Journal       `yaml:"journal"`
 	Exchange     Exchange      `yaml:"exchange"`
 	ExtProc      ExtProc       `yaml:"ext_proc"`
 	Request      Request       `yaml:"request"`
 	Response     Response      `yaml:"response"`
 	Usage        Usage         `yaml:"usage"`
+	Record       Record        `yaml:"record"`
 	Log          Log           `yaml:"log"`
 }
 
@@ -140,6 +142,19 @@ type Usage struct {
 	Ask string `yaml:"ask" one:"never auto always" change:"live"`
 }
 
+// Record is about exchanges that are written to files, as recordings.
+type Record struct {
+	// Dir is where they go; empty: none is recorded.
+	Dir string `yaml:"dir"`
+	// MaxBytes is how much they take together: the oldest give way.
+	MaxBytes Size `yaml:"max_bytes" min:"1MiB" max:"1024GiB"`
+	// Content says whether prompts, completions and their like are replaced by
+	// filler.
+	Content string `yaml:"content" one:"filler keep"`
+	// Every is of how many exchanges one is recorded.
+	Every int `yaml:"every" min:"1" max:"1000000"`
+}
+
 // Log is about the log on standard error.
 type Log struct {
 	Level  string `yaml:"level" one:"debug info warn error" change:"live"`
@@ -170,6 +185,7 @@ func Default() Config {
 		Request:  Request{HoldLimit: 16 * mib},
 		Response: Response{Compression: "decode"},
 		Usage:    Usage{Ask: "never"},
+		Record:   Record{MaxBytes: 256 * mib, Content: "filler", Every: 1},
 		Log:      Log{Level: "info", Format: "json"},
 	}
 }

@@ -80,6 +80,7 @@ func TestParse_Valid(t *testing.T) {
 				Slow: Thresholds{TTFT: 2 * time.Second, TPOT: 50 * time.Millisecond, Duration: time.Minute},
 			},
 		},
+		Trusted:  Trusted{Header: "x-inferspan-secret", Value: "open"},
 		Journal:  Journal{MaxBytes: gib},
 		Exchange: Exchange{IdleTimeout: time.Hour},
 		ExtProc: ExtProc{
@@ -89,6 +90,7 @@ func TestParse_Valid(t *testing.T) {
 		Request:  Request{HoldLimit: 512 * kib, PoolHeader: true},
 		Response: Response{Compression: "prevent"},
 		Usage:    Usage{Ask: "auto"},
+		Record:   Record{Dir: "/var/lib/inferspan", MaxBytes: 2 * gib, Content: "keep", Every: 100},
 		Log:      Log{Level: "debug", Format: "text"},
 	}
 	for name, want := range map[string]Config{
@@ -137,6 +139,12 @@ func TestWarnings(t *testing.T) {
 	f(c, "8", "trace.chunk_events.max: is 64, but 0 take effect: a span has 8 events at most (OTEL_SPAN_EVENT_COUNT_LIMIT) and 16 are kept free for milestones")
 	c.Trace.ChunkEvents.Max = 113
 	f(c, "", "trace.chunk_events.max: is 113, but 112 take effect: a span has 128 events at most (the SDK's default) and 16 are kept free for milestones")
+
+	c = Default()
+	c.Record.Content = "keep"
+	f(c, "")
+	c.Record.Dir = "/tmp/d"
+	f(c, "", `record.content: is keep: prompts and completions are written to files in "/tmp/d"`)
 
 	c = Default()
 	c.Models = []Model{{Name: "llama", Targets: []Target{{Pool: "a", Model: "llama"}, {Pool: "b", Model: "v2"}}}}

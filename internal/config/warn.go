@@ -25,6 +25,9 @@ func (c *Config) Warnings(getenv func(string) string) []string {
 		out = append(out, fmt.Sprintf("trace.chunk_events.max: is %d, but %d take effect: a span has %d events at most (%s) and %d are kept free for milestones",
 			c.Trace.ChunkEvents.Max, max(0, limit-milestoneEvents), limit, from, milestoneEvents))
 	}
+	if c.Record.Dir != "" && c.Record.Content == "keep" {
+		out = append(out, fmt.Sprintf("record.content: is keep: prompts and completions are written to files in %q", c.Record.Dir))
+	}
 	for i, m := range c.Models {
 		for j, t := range m.Targets {
 			if t.Model == "" || t.Model == m.Name {

@@ -8,4 +8,6 @@ type Begin struct {
 	// the request's own header; each empty where none came.
 	EnvoyTraceparent, EnvoyTracestate   string
 	ClientTraceparent, ClientTracestate string
+	// Wish is what a client that is trusted asks of the trace; "": nothing.
+	Wish string
 }

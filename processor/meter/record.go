@@ -105,6 +105,9 @@ type Trace struct {
 	Sampled  bool    // the head decision
 	// Forced: a trusted client asked for the trace to be kept.
 	Forced bool
+	// Detail is how much a trusted client asked the span to show, by the level's
+	// number from 1; 0: as is configured.
+	Detail uint8
 	// UpstreamSampled is the sampled flag that the upstream is to see.
 	UpstreamSampled bool
 	// State is the tracestate to hand on, "" for none.
