@@ -16,6 +16,7 @@ import (
 
 	"github.com/inferspan/inferspan/internal/admin"
 	"github.com/inferspan/inferspan/internal/config"
+	"github.com/inferspan/inferspan/internal/recording"
 	"github.com/inferspan/inferspan/journal"
 	"github.com/inferspan/inferspan/processor"
 	"github.com/inferspan/inferspan/processor/meter"
@@ -27,6 +28,7 @@ import (
 const (
 	hangUpTimeout = 5 * time.Second // to close connections without streams
 	flushTimeout  = 5 * time.Second // to bring out the last telemetry
+	recordTimeout = time.Second     // of that, to write the last recordings
 	adminTimeout  = time.Second     // to finish admin requests
 )
 
@@ -47,6 +49,7 @@ type server struct {
 	grpc      *grpc.Server
 	health    *health
 	admin     *admin.Server
+	recorder  *recording.Recorder // nil: nothing is recorded
 }
 
 // newServer builds a server and opens its addresses; run serves on them.
@@ -64,6 +67,10 @@ func newServer(ctx context.Context, c config.Config, version string, log *slog.L
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
+	count := func(event string) { s.telemetry.Count(event) } // not before there are exchanges
+	if s.recorder, err = newRecorder(c.Record, count, log); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
 	// Telemetry shows the service's live exchanges, and the service needs
 	// telemetry first.
 	var service atomic.Pointer[processor.Service]
@@ -75,10 +82,12 @@ func newServer(ctx context.Context, c config.Config, version string, log *slog.L
 	}
 	s.telemetry, err = telemetry.New(ctx, telemetrySettings(c, version, log, live))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("set up telemetry: %w", err), s.close())
+		return nil, errors.Join(fmt.Errorf("set up telemetry: %w", err), s.endRecorder(ctx), s.close())
 	}
 	records := journal.New(int(c.Journal.MaxBytes))
-	s.service = processor.New(processorSettings(c, log, s.router, s.telemetry, sinks{records, telemetry.NewFailures(log)}))
+	settings := processorSettings(c, log, s.router, s.telemetry, sinks{records, telemetry.NewFailures(log)})
+	settings.Record = recordWith(s.recorder)
+	s.service = processor.New(settings)
 	service.Store(s.service)
 	s.service.Register(s.grpc)
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
@@ -212,6 +221,10 @@ func (s *server) drain(ctx context.Context) {
 func (s *server) flush(ctx context.Context) {
 	flushCtx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
+	// What it could not write is counted before telemetry is out.
+	if err := s.endRecorder(flushCtx); err != nil {
+		s.log.Warn("recordings were lost at the end", "error", err)
+	}
 	if err := s.telemetry.Shutdown(flushCtx); err != nil {
 		s.log.Warn("telemetry was lost at the end", "error", err)
 	}

@@ -176,6 +176,24 @@ func TestRecorderEnds(t *testing.T) {
 	}
 }
 
+// An end by another's account does not come before what came.
+func TestRecorderEndsLast(t *testing.T) {
+	t.Parallel()
+	for _, pieces := range []int{0, 1} {
+		dir := t.TempDir()
+		r, _, _ := recorder(t, into(dir))
+		rec := exchange("/", "", "text/plain", "x")
+		rec.Head.At = time.Second
+		rec.Pieces[0].At = 2 * time.Second
+		rec.Pieces = rec.Pieces[:pieces]
+		play(r.Begin(), rec, meter.CauseEnd)
+		closed(t, r)
+		if all := readAll(t, dir); len(all) != 1 || all[0].EndAt != time.Duration(1+pieces)*time.Second {
+			t.Errorf("got %+v", all)
+		}
+	}
+}
+
 func TestRecorderContent(t *testing.T) {
 	t.Parallel()
 	for keep, want := range map[bool][2]string{

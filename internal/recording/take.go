@@ -138,8 +138,13 @@ func (t *Take) recording() *Recording {
 	if t.head != nil {
 		rec.Server = t.head.Headers.Get("server")
 	}
+	if t.head != nil {
+		rec.EndAt = max(rec.EndAt, t.head.At)
+	}
 	from := 0
 	for _, p := range t.pieces {
+		// Envoy may have a shorter account of it than what came here took.
+		rec.EndAt = max(rec.EndAt, p.at)
 		rec.Pieces = append(rec.Pieces, Piece{At: p.at, Data: t.body[from:p.end:p.end]})
 		from = p.end
 	}
