@@ -76,7 +76,7 @@ integration: tool-envoy build ## Run the real Envoy with every delivered configu
 	@go test -count=1 -tags integration -timeout 20m ./internal/integration/...
 
 .PHONY: e2e
-e2e: tool-envoy tool-collector tool-prometheus build ## Check what arrives in the real Collector and Prometheus
+e2e: tool-envoy tool-collector tool-prometheus tool-jaeger build ## Check what arrives in the real Collector, Prometheus and Jaeger
 	@echo "e2e: go test -tags e2e"
 	@go test -count=1 -tags e2e -timeout 15m -v ./internal/e2e/...
 
@@ -91,10 +91,10 @@ bench: ## Run the benchmarks
 ##@ Tools
 
 .PHONY: tools
-tools: tool-envoy tool-golangci-lint tool-collector tool-prometheus ## Install every tool (a quarter of an hour on two cores, once)
+tools: tool-envoy tool-golangci-lint tool-collector tool-prometheus tool-jaeger ## Install every tool (twenty minutes on two cores, once)
 
-.PHONY: tool-envoy tool-golangci-lint tool-collector tool-prometheus
-tool-envoy tool-golangci-lint tool-collector tool-prometheus: tool-%:
+.PHONY: tool-envoy tool-golangci-lint tool-collector tool-prometheus tool-jaeger
+tool-envoy tool-golangci-lint tool-collector tool-prometheus tool-jaeger: tool-%:
 	@internal/tools/$*.sh
 
 .PHONY: clean

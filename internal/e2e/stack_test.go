@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -33,8 +34,10 @@ type stack struct {
 	begun      time.Time
 	sink       *testkit.Sink // where the collector sends traces
 	prometheus *testkit.Prometheus
-	config     string // Prometheus's, as it runs
-	collector  *testkit.Collector
+	config     string             // Prometheus's, as it runs
+	collector  *testkit.Collector // what Inferspan sends to
+	gateway    *testkit.Collector // with two tiers, the second
+	jaeger     *testkit.Jaeger    // with two tiers, where the gateway sends
 	inferspan  *testkit.Inferspan
 	client     *testkit.Client
 
@@ -43,8 +46,16 @@ type stack struct {
 	serial  int
 }
 
+// layout is how the collectors stand, and what Inferspan is told beside it.
+type layout struct {
+	// gateway sets the environment of a second tier of collectors, which sends to
+	// Jaeger; nil: one collector, which sends to the sink.
+	gateway []string
+	config  string // of Inferspan, beside its pools
+}
+
 // start starts everything, each part with its delivered configuration.
-func start(t *testing.T) *stack {
+func start(t *testing.T, l layout) *stack {
 	t.Helper()
 	root, err := testkit.ModuleRoot()
 	must(t, err)
@@ -58,12 +69,7 @@ func start(t *testing.T) *stack {
 
 	prometheus, err := testkit.FreeAddr()
 	must(t, err)
-	s.collector, err = testkit.StartCollector(ctx, testkit.CollectorOptions{
-		Config: filepath.Join(root, "deploy/collector/collector.yaml"), Dir: t.TempDir(),
-		Traces: s.sink.Addr(), Metrics: testkit.PrometheusOTLP(prometheus),
-	})
-	must(t, err)
-	cleanup(t, "the collector", s.collector.Process)
+	s.startCollectors(ctx, t, l.gateway, testkit.PrometheusOTLP(prometheus))
 
 	var vllm [2]string
 	for i := range vllm {
@@ -76,7 +82,7 @@ func start(t *testing.T) *stack {
 	must(t, err)
 	s.inferspan, err = testkit.StartInferspan(ctx, testkit.InferspanOptions{
 		Binary: binary, Dir: t.TempDir(),
-		Config: fmt.Sprintf("pools:\n- {name: default, endpoints: [%q, %q]}\n", vllm[0], vllm[1]),
+		Config: fmt.Sprintf("pools:\n- {name: default, endpoints: [%q, %q]}\n", vllm[0], vllm[1]) + l.config,
 		Env: []string{
 			"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + s.collector.Addr,
 			"OTEL_BSP_SCHEDULE_DELAY=100",
@@ -110,6 +116,34 @@ func start(t *testing.T) *stack {
 	s.client = testkit.NewClient(addr, false)
 	t.Cleanup(s.client.Close)
 	return s
+}
+
+// startCollectors starts one collector, or two tiers of them.
+func (s *stack) startCollectors(ctx context.Context, t *testing.T, gateway []string, metrics string) {
+	t.Helper()
+	o := testkit.CollectorOptions{
+		Config: filepath.Join(s.root, "deploy/collector/collector.yaml"), Dir: t.TempDir(),
+		Traces: s.sink.Addr(), Metrics: metrics,
+	}
+	var err error
+	if gateway != nil {
+		s.jaeger, err = testkit.StartJaeger(ctx)
+		must(t, err)
+		cleanup(t, "Jaeger", s.jaeger.Process)
+		s.gateway, err = testkit.StartCollector(ctx, testkit.CollectorOptions{
+			Config: filepath.Join(s.root, "deploy/collector/gateway.yaml"), Dir: t.TempDir(),
+			Traces: s.jaeger.OTLP, Env: gateway,
+		})
+		must(t, err)
+		cleanup(t, "the gateway", s.gateway.Process)
+		host, port, err := net.SplitHostPort(s.gateway.Addr)
+		must(t, err)
+		o.Config = filepath.Join(s.root, "deploy/collector/agent.yaml")
+		o.Env = []string{"GATEWAY_HOST=" + host, "GATEWAY_PORT=" + port}
+	}
+	s.collector, err = testkit.StartCollector(ctx, o)
+	must(t, err)
+	cleanup(t, "the collector", s.collector.Process)
 }
 
 // render writes a delivered file with some of it replaced, each of which must
@@ -178,8 +212,8 @@ func (s *stack) recordings(t *testing.T, names ...string) []recording {
 
 // play has one recording played, as fast as it was recorded. An end that is not
 // clean comes when the client has all bytes, so that what is known of the
-// exchange does not depend on who was faster.
-func (s *stack) play(ctx context.Context, r recording) error {
+// exchange does not depend on who was faster. It returns the request's id.
+func (s *stack) play(ctx context.Context, r recording) (id string, err error) {
 	script, call := r.script, r.call
 	all := len(script.Body())
 	arrived := make(chan struct{})
@@ -195,18 +229,24 @@ func (s *stack) play(ctx context.Context, r recording) error {
 			close(arrived)
 		}
 	}
-	s.mu.Lock()
-	s.serial++
-	id := fmt.Sprintf("e2e-%d", s.serial)
-	s.scripts[id] = script
-	s.mu.Unlock()
+	id = s.expect(script)
 	call.Header = append([]testkit.Header{{Name: "x-request-id", Value: id}}, call.Header...)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if _, err := s.client.Do(ctx, call); err != nil {
-		return fmt.Errorf("%s: %w", script.Name, err)
+		return id, fmt.Errorf("%s: %w", script.Name, err)
 	}
-	return nil
+	return id, nil
+}
+
+// expect has the request with the id that it returns answered by a script.
+func (s *stack) expect(script testkit.Script) (id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serial++
+	id = fmt.Sprintf("e2e-%d", s.serial)
+	s.scripts[id] = script
+	return id
 }
 
 // drive plays all recordings so many times, eight at a time.
@@ -219,7 +259,7 @@ func (s *stack) drive(t *testing.T, all []recording, times int) {
 			wg.Go(func() {
 				slots <- struct{}{}
 				defer func() { <-slots }()
-				if err := s.play(t.Context(), r); err != nil {
+				if _, err := s.play(t.Context(), r); err != nil {
 					t.Error(err)
 				}
 			})

@@ -25,6 +25,8 @@ type CollectorOptions struct {
 	// Traces is the ip:port of an OTLP receiver over gRPC, Metrics the URL of
 	// one over HTTP, with its path.
 	Traces, Metrics string
+	// Env sets what else of the configuration can be set, as NAME=value.
+	Env []string
 }
 
 // StartCollector starts the collector on free ports and returns when it is
@@ -45,7 +47,7 @@ func StartCollector(ctx context.Context, o CollectorOptions) (*Collector, error)
 	if err != nil {
 		return nil, fmt.Errorf("starting the collector: %w", err)
 	}
-	c.Process, err = StartProcess("the collector", bin, []string{"--config", o.Config}, []string{
+	c.Process, err = StartProcess("the collector", bin, []string{"--config", o.Config}, append([]string{
 		"OTLP_GRPC_LISTEN=" + c.Addr,
 		"TRACES_ENDPOINT=" + o.Traces,
 		"METRICS_ENDPOINT=" + o.Metrics,
@@ -53,7 +55,7 @@ func StartCollector(ctx context.Context, o CollectorOptions) (*Collector, error)
 		"HEALTH_LISTEN=" + health,
 		"SELF_METRICS_HOST=" + host,
 		"SELF_METRICS_PORT=" + port,
-	})
+	}, o.Env...))
 	if err != nil {
 		return nil, err
 	}
