@@ -53,6 +53,7 @@ func (x *exchange) decide() (model string) {
 		Candidates: d.Candidates, Start: x.at(begun), Duration: took,
 	}
 	x.labels.Pool = d.Pool
+	x.guard("telemetry", func() { x.s.cfg.Telemetry.Routed(x.route, x.labels) })
 	x.measure(func(m *meter.Meter) { m.Routed(x.route) })
 	x.show()
 	if d.Reject != nil {
@@ -117,6 +118,7 @@ func (x *exchange) tooLarge() {
 	x.identify()
 	const reason = "too_large"
 	x.route.Reason = reason
+	x.guard("telemetry", func() { x.s.cfg.Telemetry.Routed(x.route, x.labels) })
 	x.measure(func(m *meter.Meter) { m.Routed(x.route) })
 	x.reject(&route.Rejection{
 		Status: http.StatusRequestEntityTooLarge,

@@ -15,6 +15,7 @@ type fakeTelemetry struct {
 	begins  []Begin
 	records []*meter.Record
 	firsts  []meter.Milestone
+	routed  []meter.Route
 	counts  map[string]int
 	phases  map[string]int
 	trace   meter.Trace
@@ -51,6 +52,13 @@ func (f *fakeTelemetry) First(m meter.Milestone, _ time.Duration, _ meter.Labels
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.firsts = append(f.firsts, m)
+}
+
+func (f *fakeTelemetry) Routed(r meter.Route, _ meter.Labels) {
+	f.enter("Routed")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.routed = append(f.routed, r)
 }
 
 func (f *fakeTelemetry) End(r *meter.Record) {

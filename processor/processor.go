@@ -15,6 +15,8 @@ import (
 type Telemetry interface {
 	// Begin makes the exchange's ids and the head decision.
 	Begin(b Begin) meter.Trace
+	// Routed records a decision where an exchange goes.
+	Routed(r meter.Route, l meter.Labels)
 	// First records a milestone when it happens.
 	First(m meter.Milestone, at time.Duration, l meter.Labels)
 	// End takes the record, which no one changes any more.

@@ -149,6 +149,8 @@ func Metrics() []Metric {
 		mOutputTokens, mInputTokens, mCachedTokens, mReasoningTokens, mWasted,
 		mOverhead, mFaults, mQueued, mSent, mDropped, mFolded, mSkipped, mUnmatched,
 		mEventsSent, mEventsDropped,
+		mStalls, mEngineQueue, mEnginePrefill, mEngineDecode, mChoices,
+		mRouteDecisions, mRouteDuration, mAttempts,
 		mConfigReloads, mConfigFailures, mConfigCurrent, mBuildInfo,
 	}
 }

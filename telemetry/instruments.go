@@ -22,6 +22,9 @@ type instruments struct {
 	wasted, faults, queuedC, sentC, droppedC, folds metric.Int64Counter
 	skipped, unmatched                              metric.Int64Counter
 	eventsSentC, eventsDroppedC                     metric.Int64Counter
+	stalls, choices, routeDecisions, attempts       metric.Int64Counter
+	engineQueue, enginePrefill, engineDecode        metric.Float64Histogram
+	routeDuration                                   metric.Float64Histogram
 	active, streamActive                            metric.Int64ObservableUpDownCounter
 
 	drops map[string][]metric.AddOption
@@ -78,6 +81,10 @@ func newInstruments(mt metric.Meter, gaps *gapStore, version string) (*instrumen
 		eventsSentC: m.counter(mEventsSent), eventsDroppedC: m.counter(mEventsDropped),
 		drops: make(map[string][]metric.AddOption),
 	}
+	i.stalls, i.choices = m.counter(mStalls), m.counter(mChoices)
+	i.routeDecisions, i.attempts = m.counter(mRouteDecisions), m.counter(mAttempts)
+	i.engineQueue, i.enginePrefill = m.histogram(mEngineQueue), m.histogram(mEnginePrefill)
+	i.engineDecode, i.routeDuration = m.histogram(mEngineDecode), m.histogram(mRouteDuration)
 	if gaps != nil {
 		i.itl, i.gap = gaps.itl, gaps.gap
 	} else {

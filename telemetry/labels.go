@@ -12,10 +12,11 @@ import (
 
 // The bounds of labels. A series set costs some 10 KiB over all metrics.
 const (
-	maxModels     = 200 // that no configuration names
-	maxErrorTypes = 100
-	maxLabelSets  = 1024
-	maxVariants   = 512 // of one label set: outcome and status, source, stage ...
+	maxModels        = 200 // that no configuration names
+	maxErrorTypes    = 100
+	maxFinishReasons = 50
+	maxLabelSets     = 1024
+	maxVariants      = 512 // of one label set: outcome and status, source, stage ...
 
 	// cardinalityLimit is the SDK's backstop; the labels are bounded before.
 	cardinalityLimit = maxLabelSets * 16
@@ -51,6 +52,7 @@ type labelSet struct {
 // a field is an absent attribute.
 type variant struct {
 	outcome, errorType, reason, source, stage string
+	routeReason, finish                       string
 	status                                    int
 	stream                                    streaming
 }
@@ -93,6 +95,7 @@ func (s *labelSet) with(v variant) *options {
 	}{
 		{keyOutcome, v.outcome}, {keyErrorType, v.errorType}, {keyReason, v.reason},
 		{keyUsageSource, v.source}, {keyStage, v.stage},
+		{keyRouteReason, v.routeReason}, {keyFinishReason, v.finish},
 	} {
 		if a.value != "" {
 			kvs = append(kvs, a.key.String(a.value))
@@ -113,8 +116,9 @@ func (s *labelSet) with(v variant) *options {
 
 // labels prepares and keeps label sets. It is safe for concurrent use.
 type labels struct {
-	models *boundedNames
-	errors *boundedNames
+	models   *boundedNames
+	errors   *boundedNames
+	finishes *boundedNames
 
 	mu   sync.RWMutex
 	sets map[labelKey]*labelSet // Invariant: at most maxLabelSets, and one of each operation
@@ -124,9 +128,10 @@ type labelKey struct{ operation, model, pool string }
 
 func newLabels(models []string) *labels {
 	return &labels{
-		models: newBoundedNames(maxModels, models...),
-		errors: newBoundedNames(maxErrorTypes),
-		sets:   make(map[labelKey]*labelSet),
+		models:   newBoundedNames(maxModels, models...),
+		errors:   newBoundedNames(maxErrorTypes),
+		finishes: newBoundedNames(maxFinishReasons),
+		sets:     make(map[labelKey]*labelSet),
 	}
 }
 

@@ -65,6 +65,7 @@ func (t *Telemetry) measure(ctx context.Context, r *meter.Record) {
 		i.skipped.Add(none, r.Skipped, set.plain.add...)
 	}
 	t.measureTokens(r, set)
+	t.measureExchange(r, set)
 }
 
 func (t *Telemetry) measureTokens(r *meter.Record, set *labelSet) {
@@ -84,7 +85,7 @@ func (t *Telemetry) measureTokens(r *meter.Record, set *labelSet) {
 	addCount(i.cached, r.CachedTokens, reported)
 	addCount(i.reasoning, r.ReasoningTokens, reported)
 
-	if c := r.Class(); c != meter.ClassFailed && c != meter.ClassCancelled {
+	if !cut(r) {
 		return
 	}
 	outcome := string(r.Outcome)

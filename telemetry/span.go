@@ -229,8 +229,7 @@ func appendRoute(kvs []attribute.KeyValue, r meter.Route) []attribute.KeyValue {
 // reason came. It is nil where no choice has a reason and none was cut.
 func finishReasons(r *meter.Record) []string {
 	given := func(f meter.Opt[string]) bool { return f.OK }
-	cut := r.Class() == meter.ClassFailed || r.Class() == meter.ClassCancelled
-	if !cut && !slices.ContainsFunc(r.Finish, given) {
+	if !cut(r) && !slices.ContainsFunc(r.Finish, given) {
 		return nil
 	}
 	reasons := make([]string, 0, len(r.Finish))
@@ -238,7 +237,7 @@ func finishReasons(r *meter.Record) []string {
 		if f.OK {
 			reasons = append(reasons, clean(f.V))
 		} else {
-			reasons = append(reasons, "error")
+			reasons = append(reasons, finishCut)
 		}
 	}
 	return reasons

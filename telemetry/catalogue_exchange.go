@@ -1,0 +1,31 @@
+package telemetry
+
+// The metrics of what is known of an exchange beyond its times and tokens.
+var (
+	mStalls = Metric{Name: "inferspan.stream.stalls", Kind: Counter, Unit: "{stall}",
+		Description: "Gaps between tokens that were out of all proportion.", Common: true}
+	mEngineQueue = Metric{Name: "inferspan.engine.queue.duration", Kind: Histogram, Unit: secondsUnit, Buckets: bucketsTTFT,
+		Description: "Time in the server's queue, by its own account.", Common: true}
+	mEnginePrefill = Metric{Name: "inferspan.engine.prefill.duration", Kind: Histogram, Unit: secondsUnit, Buckets: bucketsTTFT,
+		Description: "Time of prefill, by the server's own account.", Common: true}
+	mEngineDecode = Metric{Name: "inferspan.engine.decode.duration", Kind: Histogram, Unit: secondsUnit, Buckets: bucketsDuration,
+		Description: "Time of decoding, by the server's own account.", Common: true}
+	mChoices = Metric{Name: "inferspan.choices", Kind: Counter, Unit: "{choice}",
+		Description: "Choices, by why they ended: as the server says, " + finishCut + " where one was cut, " + finishNone + " where it does not say.",
+		Common:      true, Attributes: []string{string(keyFinishReason)}}
+	mRouteDecisions = Metric{Name: "inferspan.route.decisions", Kind: Counter, Unit: "{decision}",
+		Description: "Decisions where a request goes, rejections among them.",
+		Common:      true, Attributes: []string{string(keyRouteReason)}}
+	mRouteDuration = Metric{Name: "inferspan.route.duration", Kind: Histogram, Unit: secondsUnit, Buckets: bucketsOverhead,
+		Description: "Time that a decision took.",
+		Common:      true, Attributes: []string{string(keyRouteReason)}}
+	mAttempts = Metric{Name: "inferspan.upstream.attempts", Kind: Counter, Unit: "{attempt}",
+		Description: "Tries of Envoy to have an exchange served, the first among them, where it tells their number.",
+		Common:      true, Attributes: []string{string(keyRouteReason)}}
+)
+
+// What stands for a finish reason that did not come.
+const (
+	finishCut  = "error"
+	finishNone = "none"
+)
