@@ -296,3 +296,57 @@ func FuzzFill(f *testing.F) {
 		}
 	})
 }
+
+// Wherever content can stand in a request or an answer, none is left.
+func TestFillEveryPlace(t *testing.T) {
+	t.Parallel()
+	for path, body := range map[string]string{
+		"/v1/chat/completions": `{"model":"m","user":"canary","messages":[{"role":"system","content":"canary"},{"role":"user","name":"canary","content":[
+			{"type":"text","text":"canary"},{"type":"image_url","image_url":{"url":"data:canary"}},{"type":"input_audio","input_audio":{"data":"canary"}}]},
+			{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"canary","arguments":"{\"canary\":1}"}}]},
+			{"role":"assistant","function_call":{"name":"canary","arguments":{"canary":{"canary":["canary"]}}}},
+			{"role":"tool","tool_call_id":"c1","content":"canary"}],
+			"tools":[{"type":"function","function":{"name":"canary","description":"canary","parameters":{"type":"object","properties":{"canary":{"type":"string","enum":["canary"]}},"required":["canary"]}}}],
+			"tool_choice":{"type":"function","function":{"name":"canary"}},"stop":["canary"],"metadata":{"canary":"canary"},"logit_bias":{"canary":1},
+			"response_format":{"type":"json_schema","json_schema":{"name":"canary","schema":{"properties":{"canary":{}}}}},"guided_json":{"canary":1},"guided_regex":"canary",
+			"documents":[{"canary":"canary"}],"chat_template":"canary","chat_template_kwargs":{"canary":"canary"},"structured_outputs":{"choice":["canary"]},
+			"choices":[{"index":0,"message":{"role":"assistant","content":"canary","reasoning":"canary","reasoning_content":"canary","refusal":"canary","annotations":[{"url_citation":{"title":"canary"}}]},
+			"logprobs":{"content":[{"token":"canary","bytes":[99],"top_logprobs":[{"token":"canary"}]}]},"stop_reason":"canary"}],"prompt_text":"canary","error":{"message":"canary","param":"canary"}}`,
+		"/v1/completions": `{"model":"m","prompt":["canary"],"suffix":"canary","choices":[{"text":"canary","logprobs":{"tokens":["canary"],"top_logprobs":[{"canary":-1}]},"prompt_logprobs":[{"1":{"decoded_token":"canary"}}]}]}`,
+		"/v1/responses": `{"model":"m","instructions":"canary","input":[{"role":"user","content":[{"type":"input_text","text":"canary"}]},{"type":"function_call_output","call_id":"c","output":"canary"}],
+			"output":[{"type":"reasoning","summary":[{"text":"canary"}],"content":[{"text":"canary"}],"encrypted_content":"canary"},{"type":"function_call","name":"canary","arguments":"canary"}],
+			"item":{"type":"function_call","name":"canary","arguments":"canary"},"part":{"text":"canary"},"delta":"canary","text":{"format":{"schema":{"canary":1}}},"prompt":{"variables":{"canary":"canary"}}}`,
+		"/v1/messages": `{"model":"m","system":[{"type":"text","text":"canary"}],"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"canary"}]}]},
+			{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"canary","input":{"canary":"canary"}},{"type":"thinking","thinking":"canary","signature":"canary"}]}],
+			"tools":[{"name":"canary","input_schema":{"properties":{"canary":{}}}}],"content_block":{"type":"tool_use","name":"canary","input":{"canary":1}},
+			"delta":{"type":"input_json_delta","partial_json":"{\"canary\":","stop_sequence":"canary"},"stop_sequences":["canary"]}`,
+		"/v1/embeddings":   `{"model":"m","input":["canary",["canary"]],"data":[{"embedding":"canary"}]}`,
+		"/v2/rerank":       `{"model":"m","query":"canary","documents":["canary",{"text":"canary"}],"results":[{"document":{"text":"canary"}}]}`,
+		"/score":           `{"model":"m","text_1":"canary","text_2":["canary"],"queries":{"content":[{"text":"canary"}]}}`,
+		"/tokenize":        `{"model":"m","prompt":"canary","canary":{"canary":1},"token_strs":["canary"]}`,
+		"/v1/x?key=canary": "canary=canary&<b>canary</b> \"canary\" {\"content\":\"canary\"}",
+	} {
+		body = strings.NewReplacer("\n", "", "\t", "").Replace(body)
+		for contentType, text := range map[string]string{
+			"application/json":  body,
+			"text/event-stream": ": canary\nevent: a canary\nid: canary\ncanary: canary\ncanary\ndata: " + body + "\n\ndata: canary " + body + "\n\n" + "data:" + body[:len(body)-40],
+		} {
+			rec := exchange(path, body, contentType, text)
+			rec.Request.Headers = recording.Headers{{Name: "authorization", Value: "canary"}, {Name: "cookie", Value: "canary"}}
+			if err := recording.Fill(rec); err != nil {
+				t.Fatal(err)
+			}
+			written, err := recording.Append(nil, rec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i := bytes.Index(written, []byte("canary")); i >= 0 {
+				t.Errorf("%s, %s: left in …%s", path, contentType, written[max(0, i-60):i+20])
+			}
+			if !bytes.Contains(rec.Request.Body, []byte(`"model":"m"`)) && strings.HasPrefix(body, "{") {
+				t.Errorf("%s: the model is gone: %s", path, rec.Request.Body)
+			}
+			checkFilled(t, path, exchange(path, body, contentType, text), rec)
+		}
+	}
+}
