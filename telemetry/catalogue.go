@@ -151,6 +151,7 @@ func Metrics() []Metric {
 		mEventsSent, mEventsDropped,
 		mStalls, mEngineQueue, mEnginePrefill, mEngineDecode, mChoices,
 		mRouteDecisions, mRouteDuration, mAttempts,
+		mSLORequests, mSLOTarget,
 		mConfigReloads, mConfigFailures, mConfigCurrent, mBuildInfo,
 	}
 }

@@ -19,6 +19,12 @@ var (
 	mRouteDuration = Metric{Name: "inferspan.route.duration", Kind: Histogram, Unit: secondsUnit, Buckets: bucketsOverhead,
 		Description: "Time that a decision took.",
 		Common:      true, Attributes: []string{string(keyRouteReason)}}
+	mSLORequests = Metric{Name: "inferspan.slo.requests", Kind: Counter, Unit: requestUnit,
+		Description: "Exchanges that count for an SLO, by whether they kept its promise.",
+		Common:      true, Attributes: []string{string(keySLOName), string(keySLOMet)}}
+	mSLOTarget = Metric{Name: "inferspan.slo.target", Kind: Gauge, Unit: "1",
+		Description: "The part of the exchanges that is to keep the SLO's promise.",
+		Attributes:  []string{string(keySLOName)}}
 	mAttempts = Metric{Name: "inferspan.upstream.attempts", Kind: Counter, Unit: "{attempt}",
 		Description: "Tries of Envoy to have an exchange served, the first among them, where it tells their number.",
 		Common:      true, Attributes: []string{string(keyRouteReason)}}

@@ -148,7 +148,7 @@ func document() string {
 	}
 	b.WriteString("\n## Attributes of events and metrics\n\n| attribute | type | meaning |\n| --- | --- | --- |\n")
 	writeAttributes(&b, OtherAttributes())
-	b.WriteString("\n## Buckets\n\n")
+	b.WriteString("\n## Buckets\n\nThe thresholds of SLOs come among those of their histograms.\n\n")
 	for _, m := range Metrics() {
 		if m.Kind == Histogram {
 			fmt.Fprintf(&b, "- `%s`: %s\n", m.Name, strings.Trim(fmt.Sprint(m.Buckets), "[]"))

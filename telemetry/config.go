@@ -19,6 +19,7 @@ type Config struct {
 	// Models are the configured model names: always named in metrics.
 	Models []string
 	Trace  TraceConfig
+	SLOs   []SLO
 	// Live returns the exchanges that have not ended; nil: none are shown.
 	// It is called at each collection of metrics.
 	Live   func() []meter.Live
@@ -116,6 +117,7 @@ func (c *Config) validate() error {
 		oneOf("detail", t.Detail, detailNames...),
 		oneOf("events", t.Events, eventsSpan, eventsLog, eventsBoth),
 		t.Keep.validate(),
+		sloList(c.SLOs).validate(),
 	)
 }
 

@@ -188,7 +188,7 @@ func TestGapsInTheFormThatIsAskedFor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			i, err := newInstruments(parts.provider.Meter(scopeName), parts.gaps, "")
+			i, err := newInstruments(parts.provider.Meter(scopeName), parts.gaps, nil, "")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -22,6 +22,7 @@ type instruments struct {
 	wasted, faults, queuedC, sentC, droppedC, folds metric.Int64Counter
 	skipped, unmatched                              metric.Int64Counter
 	eventsSentC, eventsDroppedC                     metric.Int64Counter
+	sloRequests                                     metric.Int64Counter
 	stalls, choices, routeDecisions, attempts       metric.Int64Counter
 	engineQueue, enginePrefill, engineDecode        metric.Float64Histogram
 	routeDuration                                   metric.Float64Histogram
@@ -63,10 +64,12 @@ func (m *maker) check(c Metric, err error) {
 
 // newInstruments makes the instruments. gaps holds the histograms of gaps; nil:
 // they are the SDK's too.
-func newInstruments(mt metric.Meter, gaps *gapStore, version string) (*instruments, error) {
+func newInstruments(mt metric.Meter, gaps *gapStore, slos sloList, version string) (*instruments, error) {
 	m := &maker{meter: mt}
 	i := &instruments{
-		duration: m.histogram(mDuration), ttft: m.histogram(mTTFT), tpot: m.histogram(mTPOT),
+		duration:  m.histogram(slos.withThresholds(mDuration, durationOf)),
+		ttft:      m.histogram(slos.withThresholds(mTTFT, ttftOf)),
+		tpot:      m.histogram(slos.withThresholds(mTPOT, tpotOf)),
 		firstByte: m.histogram(mFirstByte), firstEvent: m.histogram(mFirstEvent),
 		firstAnswer: m.histogram(mFirstAnswer), noFirst: m.histogram(mNoFirstToken),
 		overhead: m.histogram(mOverhead),
@@ -90,6 +93,9 @@ func newInstruments(mt metric.Meter, gaps *gapStore, version string) (*instrumen
 	} else {
 		i.itl, i.gap = sdkGaps{m.histogram(mITL)}, sdkGaps{m.histogram(mGap)}
 	}
+	i.sloRequests = m.counter(mSLORequests)
+	target, err := mt.Float64Gauge(mSLOTarget.Name, metric.WithUnit(mSLOTarget.Unit), metric.WithDescription(mSLOTarget.Description))
+	m.check(mSLOTarget, err)
 	info, err := mt.Int64Gauge(mBuildInfo.Name, metric.WithDescription(mBuildInfo.Description))
 	m.check(mBuildInfo, err)
 	if m.err != nil {
@@ -97,6 +103,9 @@ func newInstruments(mt metric.Meter, gaps *gapStore, version string) (*instrumen
 	}
 	info.Record(context.Background(), 1, metric.WithAttributes(
 		keyVersion.String(version), keyGoVersion.String(runtime.Version())))
+	for _, s := range slos {
+		target.Record(context.Background(), s.Target, metric.WithAttributes(keySLOName.String(s.Name)))
+	}
 	for _, reason := range []string{dropQueueFull, dropFailed, dropRejected, dropShutdown} {
 		i.drops[reason] = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(keyReason.String(reason)))}
 	}
@@ -126,6 +135,10 @@ func (i *instruments) eventsSent(n int) { i.eventsSentC.Add(context.Background()
 
 func (i *instruments) eventsDropped(n int, reason string) {
 	i.eventsDroppedC.Add(context.Background(), int64(n), i.drops[reason]...)
+}
+
+func (i *instruments) countSLO(options []metric.AddOption) {
+	i.sloRequests.Add(context.Background(), 1, options...)
 }
 
 func (i *instruments) folded(reason string) {

@@ -34,6 +34,7 @@ const (
 
 	keepForced    = "forced"
 	keepFailed    = "failed"
+	keepSLOMissed = "slo_missed"
 	keepSlow      = "slow"
 	keepStalled   = "stalled"
 	keepCancelled = "cancelled"
@@ -42,7 +43,7 @@ const (
 // KeepPolicies returns what trace.keep.always may name, in the order in which
 // the first that applies is a span's reason.
 func KeepPolicies() []string {
-	return []string{keepForced, keepFailed, keepSlow, keepStalled, keepCancelled}
+	return []string{keepForced, keepFailed, keepSLOMissed, keepSlow, keepStalled, keepCancelled}
 }
 
 func (c KeepConfig) validate() error {
@@ -61,10 +62,11 @@ type keeper struct {
 	share  float64
 	always []string // in the order of KeepPolicies
 	slow   Thresholds
+	slos   sloList
 }
 
-func newKeeper(c KeepConfig) *keeper {
-	k := &keeper{share: 1, slow: c.Slow}
+func newKeeper(c KeepConfig, slos sloList) *keeper {
+	k := &keeper{share: 1, slow: c.Slow, slos: slos}
 	if c.Share.OK {
 		k.share = c.Share.V
 	}
@@ -86,13 +88,14 @@ type verdict struct {
 }
 
 // traits are what the policies ask of an exchange.
-type traits struct{ forced, failed, slow, stalled, cancelled bool }
+type traits struct{ forced, failed, sloMissed, slow, stalled, cancelled bool }
 
 func (k *keeper) traits(r *meter.Record) traits {
 	slow, _ := k.slow.exceeded(r)
 	return traits{
 		forced:    r.Trace.Forced,
 		failed:    failed(r),
+		sloMissed: k.slos.missed(r),
 		slow:      slow,
 		stalled:   r.Stalls > 0,
 		cancelled: r.Class() == meter.ClassCancelled,
@@ -105,6 +108,8 @@ func (t traits) match(policy string) bool {
 		return t.forced
 	case keepFailed:
 		return t.failed
+	case keepSLOMissed:
+		return t.sloMissed
 	case keepSlow:
 		return t.slow
 	case keepStalled:

@@ -61,7 +61,7 @@ func TestKeep(t *testing.T) {
 		"slow, no policy":           {KeepConfig{Slow: slowAll, Always: []string{"failed"}}, slow, "all", true},
 		"no policy":                 {KeepConfig{Share: meter.Some(0.), Always: []string{}}, outcomeOf(meter.Timeout, 200), "", true},
 	} {
-		v := newKeeper(c.config).judge(keepRecord(c.change))
+		v := newKeeper(c.config, nil).judge(keepRecord(c.change))
 		if v.keep != (c.reason != "") || v.reason != c.reason || v.detailed != c.detailed || v.probability != 0 {
 			t.Errorf("%s: %+v, want the reason %q, detailed %v", name, v, c.reason, c.detailed)
 		}
@@ -71,7 +71,7 @@ func TestKeep(t *testing.T) {
 // TestShare: it is as large as it says, nested, and known before the end.
 func TestShare(t *testing.T) {
 	const n = 20000
-	tenth, half := newKeeper(KeepConfig{Share: meter.Some(.1)}), newKeeper(KeepConfig{Share: meter.Some(.5)})
+	tenth, half := newKeeper(KeepConfig{Share: meter.Some(.1)}, nil), newKeeper(KeepConfig{Share: meter.Some(.5)}, nil)
 	kept := 0
 	for range n {
 		r := richRecord()

@@ -55,6 +55,8 @@ type variant struct {
 	routeReason, finish                       string
 	status                                    int
 	stream                                    streaming
+	slo                                       string
+	met                                       bool // with slo
 }
 
 type streaming uint8
@@ -106,6 +108,9 @@ func (s *labelSet) with(v variant) *options {
 	}
 	if v.stream != streamUnsaid {
 		kvs = append(kvs, keyStream.Bool(v.stream == streamYes))
+	}
+	if v.slo != "" {
+		kvs = append(kvs, keySLOName.String(v.slo), keySLOMet.Bool(v.met))
 	}
 	o := newOptions(kvs...)
 	if len(s.variants) < maxVariants {

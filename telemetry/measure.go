@@ -66,6 +66,7 @@ func (t *Telemetry) measure(ctx context.Context, r *meter.Record) {
 	}
 	t.measureTokens(r, set)
 	t.measureExchange(r, set)
+	t.measureSLOs(r, set)
 }
 
 func (t *Telemetry) measureTokens(r *meter.Record, set *labelSet) {

@@ -40,6 +40,8 @@ const (
 	keyStartSource     attribute.Key = "inferspan.start.source"
 	keyFirstByte       attribute.Key = "inferspan.time_to_first_byte"
 	keyFirstEvent      attribute.Key = "inferspan.time_to_first_event"
+	keySLOName         attribute.Key = "inferspan.slo.name"
+	keySLOMet          attribute.Key = "inferspan.slo.met"
 	keyFirstToken      attribute.Key = "inferspan.time_to_first_token"
 	keyFirstAnswer     attribute.Key = "inferspan.time_to_first_answer_token"
 	keyTPOT            attribute.Key = "inferspan.time_per_output_token"

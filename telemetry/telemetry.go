@@ -25,6 +25,7 @@ import (
 type Telemetry struct {
 	head        *head
 	keep        *keeper
+	slos        sloList
 	labels      *labels
 	instruments *instruments
 	config      *configMetrics
@@ -57,7 +58,8 @@ func newTelemetry(ctx context.Context, c Config, exporter sdktrace.SpanExporter)
 	}
 	otel.SetErrorHandler(&sdkComplaints{log: c.Logger})
 	t := &Telemetry{
-		keep:    newKeeper(c.Trace.Keep),
+		keep:    newKeeper(c.Trace.Keep, c.SLOs),
+		slos:    c.SLOs,
 		head:    newHead(c.Trace, env.sampler()),
 		reasons: newBoundedNames(maxErrorTypes),
 		intake:  newQueue(intakeBytes, 0),
@@ -100,7 +102,7 @@ func (t *Telemetry) openMetrics(ctx context.Context, c Config, env environment, 
 	t.metrics, t.handler = parts.provider, parts.page
 	mt := provider.Meter(scopeName, metric.WithInstrumentationVersion(c.Version))
 	err := func() (err error) {
-		if t.instruments, err = newInstruments(mt, parts.gaps, c.Version); err != nil {
+		if t.instruments, err = newInstruments(mt, parts.gaps, c.SLOs, c.Version); err != nil {
 			return err
 		}
 		if t.config, err = newConfigMetrics(mt); err != nil {

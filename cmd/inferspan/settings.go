@@ -47,9 +47,21 @@ func telemetrySettings(c config.Config, version string, log *slog.Logger, live f
 			Events:          c.Trace.Events,
 			Keep:            keepSettings(c.Trace.Keep),
 		},
+		SLOs:   sloSettings(c.SLO),
 		Live:   live,
 		Logger: log,
 	}
+}
+
+func sloSettings(slos []config.SLO) []telemetry.SLO {
+	out := make([]telemetry.SLO, 0, len(slos))
+	for _, s := range slos {
+		out = append(out, telemetry.SLO{
+			Name: s.Name, Operation: s.Match.Operation, Model: s.Match.Model, Pool: s.Match.Pool,
+			Thresholds: telemetry.Thresholds{TTFT: s.TTFT, TPOT: s.TPOT, Duration: s.Duration}, Target: float64(s.Target),
+		})
+	}
+	return out
 }
 
 func keepSettings(k config.Keep) telemetry.KeepConfig {

@@ -80,6 +80,13 @@ func TestParse_Valid(t *testing.T) {
 				Slow: Thresholds{TTFT: 2 * time.Second, TPOT: 50 * time.Millisecond, Duration: time.Minute},
 			},
 		},
+		SLO: []SLO{
+			{
+				Name: "fast", Match: SLOMatch{Operation: "chat", Model: "big", Pool: "again"},
+				TTFT: 500 * time.Millisecond, TPOT: 30 * time.Millisecond, Duration: 20 * time.Second, Target: 0.9,
+			},
+			{Name: "all", TTFT: 2 * time.Second, Target: 0.99},
+		},
 		Trusted:  Trusted{Header: "x-inferspan-secret", Value: "open"},
 		Journal:  Journal{MaxBytes: gib},
 		Exchange: Exchange{IdleTimeout: time.Hour},

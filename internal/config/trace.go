@@ -44,7 +44,7 @@ func (s *Share) parse(text string) error {
 type KeepPolicy string
 
 // keepPolicies are telemetry's; a test of the program holds them together.
-var keepPolicies = []string{"forced", "failed", "slow", "stalled", "cancelled"}
+var keepPolicies = []string{"forced", "failed", "slo_missed", "slow", "stalled", "cancelled"}
 
 func (p *KeepPolicy) parse(text string) error {
 	if !slices.Contains(keepPolicies, text) {
