@@ -124,7 +124,7 @@ func (x *exchange) tooLarge() {
 		Status: http.StatusRequestEntityTooLarge,
 		Reason: reason,
 		Message: "No top-level `model` stands in the first " + strconv.Itoa(x.cfg.HoldLimit) +
-			" bytes of the request. Put `model` first.",
+			" bytes of the request. Put `model` first, in a form before the file.",
 		Type:  "RequestEntityTooLargeError",
 		Param: "model",
 	})

@@ -33,6 +33,7 @@ type requestHead struct {
 	method, path, requestID string
 	traceparent, tracestate string
 	acceptEncoding          string
+	contentType             string
 	control                 []string // names of control headers, each once
 }
 
@@ -56,6 +57,8 @@ func readRequestHead(hs []wire.Header) requestHead {
 				h.tracestate += ","
 			}
 			h.tracestate += e.Value
+		case "content-type":
+			h.contentType = strings.Clone(e.Value)
 		case acceptEncoding:
 			h.acceptEncoding = joined(h.acceptEncoding, e.Value)
 		default:

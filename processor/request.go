@@ -23,6 +23,7 @@ type requestSide struct {
 	rewriter *dialect.Rewriter
 	asked    dialect.Request // what scanner had read when it was let go
 	object   bool            // the body begins as a JSON object
+	form     bool            // the body is read as a multipart form, and never edited
 	options  bool            // it has stream options of its own
 	usage    dialect.Asked   // what we asked for besides
 	told     bool            // the meter knows what was asked
@@ -95,7 +96,8 @@ func (x *exchange) beginRequest(h requestHead) {
 	r.head = h
 	r.dialect = dialect.ForPath(h.path)
 	r.asked = unasked(r.dialect)
-	r.scanner = dialect.NewScanner(r.dialect)
+	r.scanner = dialect.NewScanner(r.dialect, h.contentType)
+	r.form = r.scanner.IsForm()
 	x.start.Method, x.start.Path = h.method, h.path
 	if h.requestID != "" {
 		x.start.RequestID = h.requestID

@@ -35,7 +35,7 @@ func (x *exchange) asks() bool {
 	if x.cfg.AskUsage == AskNever || x.observe || r.rejected || x.endpoint == "" {
 		return false
 	}
-	if r.dialect != dialect.Chat && r.dialect != dialect.Completions {
+	if r.form || r.dialect != dialect.Chat && r.dialect != dialect.Completions {
 		return false
 	}
 	switch x.responseMode {

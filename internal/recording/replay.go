@@ -15,7 +15,7 @@ import (
 // header, which is right to a second or so, and without one at no time that is
 // known. Its request id is the request's x-request-id.
 func Replay(rec *Recording, c Cut) *meter.Record {
-	scanner := dialect.NewScanner(dialect.ForPath(rec.Request.Path))
+	scanner := dialect.NewScanner(dialect.ForPath(rec.Request.Path), rec.Request.Headers.Get("content-type"))
 	for part := range c.Frames([]Piece{{Data: rec.Request.Body}}) {
 		scanner.Write(part.Data)
 	}

@@ -28,7 +28,8 @@ const (
 )
 
 // Request is what a client asked for, as far as the measuring needs it: read
-// from the top level of the request's JSON body, never its content.
+// from the top level of the request's JSON body, or from the fields of its form,
+// never its content.
 type Request struct {
 	// Dialect follows from the path.
 	Dialect Dialect

@@ -7,8 +7,8 @@ const (
 	maxScalar = 64
 )
 
-// Scanner reads a request body while its bytes pass: of its top level only,
-// the values that [Request] has. It holds one name or value at a time, so its
+// Scanner reads a request body while its bytes pass: of the top level of JSON, or
+// the fields of a multipart form, the values that [Request] has. It holds one name or value at a time, so its
 // memory does not grow with the body, and it never fails: what was read before
 // a body breaks off, or stops being JSON, stays. It is not safe for concurrent
 // use.
@@ -36,6 +36,8 @@ type Scanner struct {
 	quote, slash int
 
 	token scanText
+	// form reads a multipart form; nil: the body is to be JSON.
+	form *formReader
 
 	// replaceable is the top-level model values that ended in the current piece;
 	// open is where one began that has not ended, -1 for none. Both are offsets
@@ -57,9 +59,13 @@ type Scanner struct {
 // bodySpan is a part of a body, from start up to end.
 type bodySpan struct{ start, end int64 }
 
-// NewScanner returns a Scanner for the body of a request of dialect d.
-func NewScanner(d Dialect) *Scanner {
+// NewScanner returns a Scanner for the body of a request of dialect d, which is
+// JSON unless its content type says multipart/form-data. Of a form it reads the
+// fields "model", "stream", "stream_include_usage" and
+// "stream_continuous_usage_stats".
+func NewScanner(d Dialect, contentType string) *Scanner {
 	return &Scanner{
+		form:      newForm(contentType),
 		request:   Request{Dialect: d, N: -1, MaxTokens: -1},
 		maxTokens: -1, maxCompletionTokens: -1,
 		open: -1, bodyEnd: -1,
@@ -72,7 +78,11 @@ func (s *Scanner) Write(piece []byte) {
 	s.replaceable = s.replaceable[:0]
 	s.quote, s.slash = -1, -1
 	for i := 0; i < len(piece) && s.state != stateOver; {
-		i = s.step(piece, i)
+		if s.form != nil {
+			i = s.readForm(piece, i)
+		} else {
+			i = s.step(piece, i)
+		}
 	}
 	s.offset += int64(len(piece))
 }
@@ -94,6 +104,9 @@ func (s *Scanner) Request() Request {
 	return r
 }
 
+// IsForm tells whether the body is read as a multipart form.
+func (s *Scanner) IsForm() bool { return s.form != nil }
+
 // IsObject tells whether the body begins as a JSON object.
 func (s *Scanner) IsObject() bool { return s.isObject }
 
@@ -111,6 +124,6 @@ func (s *Scanner) ModelKnown() bool { return s.modelKnown }
 // request then has its beginning.
 func (s *Scanner) ModelTooLong() bool { return s.modelTooLong }
 
-// Finished tells that no further byte can change what was read: the object has
-// ended, the body is none, or it broke off.
+// Finished tells that no further byte can change what was read: the object or
+// form has ended, the body is none, or it broke off.
 func (s *Scanner) Finished() bool { return s.state == stateOver }

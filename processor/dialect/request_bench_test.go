@@ -23,7 +23,7 @@ func bodies() map[string][]byte {
 // Not parallel, as the count is the process's.
 func TestScannerAllocatesTheSameForAnyBody(t *testing.T) {
 	for name, body := range bodies() {
-		n := testing.AllocsPerRun(20, func() { dialect.NewScanner(dialect.Chat).Write(body) })
+		n := testing.AllocsPerRun(20, func() { dialect.NewScanner(dialect.Chat, "").Write(body) })
 		// The Scanner, the buffer for names, the model's name and its place.
 		if n > 6 {
 			t.Errorf("%s: %v allocations for %d bytes", name, n, len(body))
@@ -37,7 +37,7 @@ func BenchmarkScanner(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				dialect.NewScanner(dialect.Chat).Write(body)
+				dialect.NewScanner(dialect.Chat, "").Write(body)
 			}
 		})
 		b.Run(name+"/json.Valid", func(b *testing.B) {

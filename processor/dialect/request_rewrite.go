@@ -44,7 +44,7 @@ type Edit struct {
 // NewEditor returns a Rewriter that does what e says, for the body of a request
 // of dialect d.
 func NewEditor(d Dialect, e Edit) *Rewriter {
-	w := &Rewriter{scanner: NewScanner(d)}
+	w := &Rewriter{scanner: NewScanner(d, "")}
 	if e.Model != "" {
 		w.name, _ = json.Marshal(e.Model) //nolint:errchkjson // a string always has a JSON form
 	}

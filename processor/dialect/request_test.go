@@ -17,7 +17,7 @@ type asked struct {
 
 // scan feeds the pieces to a Scanner, and spoils each after.
 func scan(pieces ...[]byte) asked {
-	s := dialect.NewScanner(dialect.Chat)
+	s := dialect.NewScanner(dialect.Chat, "")
 	for _, piece := range pieces {
 		p := bytes.Clone(piece)
 		s.Write(p)
@@ -174,7 +174,7 @@ func TestDeepNesting(t *testing.T) {
 
 func TestModelIsKnownEarly(t *testing.T) {
 	t.Parallel()
-	s := dialect.NewScanner(dialect.Chat)
+	s := dialect.NewScanner(dialect.Chat, "")
 	s.Write([]byte(`{"model":"m`))
 	if s.ModelKnown() {
 		t.Error("known before its last byte")
@@ -239,7 +239,7 @@ func TestScannerOfDialects(t *testing.T) {
 	f := func(d dialect.Dialect, body string, n, maxTokens int64) {
 		t.Helper()
 		for name, pieces := range cuts([]byte(body)) {
-			s := dialect.NewScanner(d)
+			s := dialect.NewScanner(d, "")
 			for _, p := range pieces {
 				s.Write(p)
 			}
@@ -258,12 +258,12 @@ func TestScannerOfDialects(t *testing.T) {
 	f(dialect.Chat, `{"sampling_params":{"n":3,"max_tokens":7},"model":"m"}`, -1, -1)
 }
 
-// A form is no JSON: nothing is read of it.
-func TestScannerOfForm(t *testing.T) {
+// A body that is not said to be a form is no form.
+func TestScannerOfUnannouncedForm(t *testing.T) {
 	t.Parallel()
-	s := dialect.NewScanner(dialect.Transcription)
+	s := dialect.NewScanner(dialect.Transcription, "application/json")
 	s.Write([]byte("--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n{\"model\":\"m\"}\r\n--b--"))
-	if s.IsObject() || s.Request().HasModel || !s.Finished() {
+	if s.IsForm() || s.IsObject() || s.Request().HasModel || !s.Finished() {
 		t.Errorf("read %+v of a form", s.Request())
 	}
 }
