@@ -24,7 +24,11 @@ func Fill(rec *Recording) error {
 	req.Headers = Keep(req.Headers)
 	f := filler{strict: !dialect.ForPath(req.Path).Known()}
 	req.Body = bytes.Clone(req.Body)
-	f.body(req.Body)
+	if boundary := boundaryOf(req.Headers.Get("content-type")); boundary != "" {
+		fillForm(req.Body, boundary)
+	} else {
+		f.body(req.Body)
+	}
 	if rec.Head == nil {
 		return nil
 	}

@@ -210,6 +210,41 @@ func TestFill(t *testing.T) {
 	events("<html>Bob 1</html>", "<xxxx>xxx 1</xxxx>")
 }
 
+// Of a multipart form the fields of the API stay.
+func TestFillForm(t *testing.T) {
+	t.Parallel()
+	f := func(contentType, in, want string) {
+		t.Helper()
+		form := func() *recording.Recording {
+			rec := exchange("/v1/audio/transcriptions", strings.ReplaceAll(in, "\n", "\r\n"), "application/json", "{}")
+			rec.Request.Headers = recording.Headers{{Name: "Content-Type", Value: contentType}}
+			return rec
+		}
+		rec := form()
+		if err := recording.Fill(rec); err != nil {
+			t.Error(err)
+			return
+		}
+		if got := strings.ReplaceAll(string(rec.Request.Body), "\r\n", "\n"); got != want {
+			t.Errorf("\n got %q\nwant %q", got, want)
+		}
+		checkFilled(t, in, form(), rec)
+	}
+	const kind = `multipart/form-data; charset=utf-8; boundary="ab c"`
+	f(kind, "--ab c\nContent-Disposition: form-data; name=\"model\"\n\nwhisper-1\n--ab c  \n"+
+		"content-disposition: form-data; name=\"file\"; filename=\"bob.wav\"\ncontent-type: audio/wav\n\nRIFF\xff\n--ab cd\n---ab c\n--ab c\n"+
+		"content-disposition: form-data; name=prompt\n\nbob\n--ab c\ncontent-disposition: form-data; name=stream\n\ntrue\n--ab c--\nbob",
+		"--ab c\nContent-Disposition: form-data; name=\"model\"\n\nwhisper-1\n--ab c  \n"+
+			"xxxxxxxxxxxxxxxxxxx: xxxxxxxxx; xxxx=\"xxxx\"; xxxxxxxx=\"xxx.xxx\"\nxxxxxxxxxxxx: xxxxx/xxx\n\nxxxx?\nxxxx xx\nxxxxx x\n--ab c\n"+
+			"xxxxxxxxxxxxxxxxxxx: xxxxxxxxx; xxxx=xxxxxx\n\nxxx\n--ab c\ncontent-disposition: form-data; name=stream\n\ntrue\n--ab c--\nxxx")
+	f(kind, "bob\n--ab c\ncontent-disposition: form-data; filename=bob; name=\"model\"\n\nbob\n--ab c\nbob",
+		"xxx\n--ab c\nxxxxxxxxxxxxxxxxxxx: xxxxxxxxx; xxxxxxxx=xxx; xxxx=\"xxxxx\"\n\nxxx\n--ab c\nxxx")
+	f(kind, "--ab c", "--ab c")
+	f(kind, "{\"model\":\"bob\"}", "{\"xxxxx\":\"xxx\"}")
+	f("multipart/form-data", "--ab c\nbob", "--xx x\nxxx")
+	f("multipart/form-data; boundary=xxx", "--xxx\nname: bob\n\n--abc\n--xxx--", "--xxx\nxxxx: xxx\n\nxxxxx\n--xxx--")
+}
+
 // Token ids become running numbers of as many digits; a list that goes on with
 // the one before still does.
 func TestFillTokenIDs(t *testing.T) {
@@ -349,4 +384,22 @@ func TestFillEveryPlace(t *testing.T) {
 			checkFilled(t, path, exchange(path, body, contentType, text), rec)
 		}
 	}
+}
+
+// FuzzFillForm is FuzzFill for requests that are multipart forms.
+func FuzzFillForm(f *testing.F) {
+	f.Add("multipart/form-data; boundary=b", []byte("--b\r\ncontent-disposition: form-data; name=model\r\n\r\nm\r\n--b\r\ncontent-disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\nx\r\n--b--\r\n"))
+	f.Add("multipart/form-data; boundary=\"a b\"", []byte("pre\r\n--a b  \r\ncontent-disposition: form-data; name=\"stream\"\r\n\r\ntrue\r\n--a b"))
+	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
+		form := func() *recording.Recording {
+			rec := exchange("/v1/audio/transcriptions", string(body), "application/json", "{}")
+			rec.Request.Headers = recording.Headers{{Name: "content-type", Value: contentType}}
+			return rec
+		}
+		after := form()
+		if err := recording.Fill(after); err != nil {
+			t.Fatal(err)
+		}
+		checkFilled(t, contentType, form(), after)
+	})
 }
