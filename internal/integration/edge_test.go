@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -43,6 +44,7 @@ type edge struct {
 	vllm      [2]*testkit.VLLM
 	inferspan *testkit.Inferspan // nil: absent
 	sink      *testkit.Sink
+	adapt     *strings.Replacer // of Envoy's configuration, nil: it is taken as it is
 	client    *testkit.Client
 	client2   *testkit.Client // HTTP/2
 
@@ -117,6 +119,13 @@ func (e *edge) startEnvoy() {
 		Processor: e.listen, VLLM: [2]string{e.vllm[0].Addr(), e.vllm[1].Addr()},
 	})
 	e.must(err)
+	if e.adapt != nil {
+		adapted := e.adapt.Replace(config)
+		if adapted == config {
+			e.t.Fatal("nothing of the configuration was adapted")
+		}
+		config = adapted
+	}
 	dir := e.t.TempDir()
 	path := filepath.Join(dir, "envoy.yaml")
 	e.must(os.WriteFile(path, []byte(config), 0o600))

@@ -28,7 +28,6 @@ func TestForms(t *testing.T) {
 			t.Parallel()
 			e := startEdge(t, form)
 			t.Run("recordings", func(t *testing.T) { e.replay(t, all) })
-			t.Run("client hangs up", e.clientHangsUp)
 			t.Run("trailers", e.trailers)
 			t.Run("two set-cookie", e.cookies)
 			t.Run("spoofed destination", e.spoofed)
@@ -42,20 +41,6 @@ func TestForms(t *testing.T) {
 			t.Run("exactly once", e.exactlyOnce)
 			t.Run("access log", e.accessLog)
 		})
-	}
-}
-
-func (e *edge) clientHangsUp(t *testing.T) {
-	never := make(chan struct{})
-	defer close(never)
-	s, call := chatScript("hangs-up", never), chatCall()
-	call.HangUpAfter = len(s.Pieces[0].Data)
-	x := e.mustPlay(t, s, call)
-	if !x.HungUp {
-		t.Fatal("the client did not hang up")
-	}
-	if got := e.record(t, x.id)["outcome"]; got != "aborted" {
-		t.Errorf("outcome %v, want aborted", got)
 	}
 }
 

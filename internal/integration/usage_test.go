@@ -116,7 +116,7 @@ func (e *edge) usageOfAnAbort(t *testing.T) {
 		t.Errorf("hung up %t, the client's bytes (-not asked +got):\n%s", x.HungUp, diff)
 	}
 	record := e.record(t, x.id)
-	if record["output_source"] != "continuous_usage" || record["output_tokens"] != 41.0 || record["outcome"] != "aborted" {
+	if record["output_source"] != "continuous_usage" || record["output_tokens"] != 41.0 || record["outcome"] != "client_cancelled" {
 		t.Errorf("%v tokens from %v, outcome %v", record["output_tokens"], record["output_source"], record["outcome"])
 	}
 }

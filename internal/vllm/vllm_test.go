@@ -157,8 +157,8 @@ func (r *rig) compareAborted(t *testing.T, report *strings.Builder, all []exchan
 	t.Helper()
 	var ours int64
 	for _, x := range all {
-		if o := x.record["outcome"]; o != "aborted" {
-			t.Errorf("%s: outcome %v, want aborted", x.kind.name, o)
+		if o := x.record["outcome"]; o != "client_cancelled" {
+			t.Errorf("%s: outcome %v, want client_cancelled", x.kind.name, o)
 		}
 		if s := x.record["output_source"]; s != "continuous_usage" {
 			t.Errorf("%s: output tokens from %v, want continuous_usage", x.kind.name, s)
@@ -219,7 +219,7 @@ func (r *rig) openAIClient(ctx context.Context, t *testing.T) {
 		}
 		t.Fatal(fmt.Errorf("running the OpenAI client: %w", err))
 	}
-	outcomes := map[string]string{"json": "ok", "stream": "ok", "hung up": "aborted", "renamed": "ok", "unknown model": "rejected"}
+	outcomes := map[string]string{"json": "ok", "stream": "ok", "hung up": "client_cancelled", "renamed": "ok", "unknown model": "rejected"}
 	for line := range bytes.Lines(out) {
 		var saw struct {
 			Call      string  `json:"call"`
