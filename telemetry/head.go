@@ -55,6 +55,7 @@ func (h *head) begin(b meter.Begin) meter.Trace {
 	}
 	if link.IsValid() {
 		tr.LinkTraceID, tr.LinkSpanID = link.TraceID(), link.SpanID()
+		tr.LinkSampled, tr.LinkState = link.IsSampled(), link.TraceState().String()
 		params.Links = []trace.Link{{SpanContext: link}}
 	}
 	tr.Sampled = h.sampler.ShouldSample(params).Decision == sdktrace.RecordAndSample

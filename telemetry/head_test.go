@@ -54,6 +54,7 @@ func TestParentModes(t *testing.T) {
 		{name: "envoy wins", envoy: envoySampled, clients: clientSilenced, trace: env, parent: env, sampled: true},
 		{name: "envoy wins over link", client: "link", envoy: envoySampled, clients: clientSampled, trace: env, parent: env, sampled: true},
 		{name: "link", client: "link", clients: clientSilenced, linked: cli, sampled: true},
+		{name: "sampled link", client: "link", clients: clientSampled, linked: cli, sampled: true},
 		{name: "ignore", client: "ignore", clients: clientSilenced, sampled: true},
 		{name: "respect silence", clients: clientSilenced, trace: cli, parent: cli},
 		{name: "ignore silence", clients: clientSilenced, ignoreSampled: "ignore", trace: cli, parent: cli, sampled: true},
@@ -76,6 +77,13 @@ func TestParentModes(t *testing.T) {
 		}
 		if got.Sampled != c.sampled || got.UpstreamSampled != c.sampled {
 			t.Errorf("%s: sampled %v, upstream %v, want %v", c.name, got.Sampled, got.UpstreamSampled, c.sampled)
+		}
+		wantLinkState := ""
+		if c.linked == cli {
+			wantLinkState = "vendor=1"
+		}
+		if got.LinkSampled != (c.linked == cli && c.clients == clientSampled) || got.LinkState != wantLinkState {
+			t.Errorf("%s: link sampled %v, state %q", c.name, got.LinkSampled, got.LinkState)
 		}
 		if wantState := c.parent == cli; (got.State == "vendor=1") != wantState {
 			t.Errorf("%s: tracestate %q", c.name, got.State)

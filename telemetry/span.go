@@ -107,8 +107,11 @@ func (m *spanMaker) makeRoute(r *meter.Record, parent trace.SpanContext) {
 }
 
 func linkOf(tr *meter.Trace) trace.Link {
+	// What was read from the client is a valid state.
+	state, _ := trace.ParseTraceState(tr.LinkState)
 	return trace.Link{SpanContext: trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: tr.LinkTraceID, SpanID: tr.LinkSpanID, Remote: true,
+		TraceFlags: trace.TraceFlags(0).WithSampled(tr.LinkSampled), TraceState: state,
 	})}
 }
 

@@ -174,6 +174,7 @@ func TestParentStateAndLink(t *testing.T) {
 	r.Trace.ParentID = [8]byte{9}
 	r.Trace.State = "vendor=1"
 	r.Trace.LinkTraceID, r.Trace.LinkSpanID = [16]byte{5}, [8]byte{6}
+	r.Trace.LinkSampled, r.Trace.LinkState = true, "client=2"
 	s := exchangeSpan(t, spansOf(t, quiet(), r))
 	if s.Parent().SpanID() != (trace.SpanID{9}) || !s.Parent().IsRemote() || s.SpanContext().SpanID() != (trace.SpanID{3, 4}) {
 		t.Errorf("parent %v, span %v", s.Parent(), s.SpanContext())
@@ -181,8 +182,13 @@ func TestParentStateAndLink(t *testing.T) {
 	if got := s.SpanContext().TraceState().String(); got != "vendor=1" {
 		t.Errorf("tracestate %q", got)
 	}
-	if l := s.Links(); len(l) != 1 || l[0].SpanContext.TraceID() != (trace.TraceID{5}) || l[0].SpanContext.SpanID() != (trace.SpanID{6}) {
-		t.Errorf("links %v", l)
+	state, _ := trace.ParseTraceState("client=2")
+	want := trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: trace.TraceID{5}, SpanID: trace.SpanID{6}, Remote: true,
+		TraceFlags: trace.FlagsSampled, TraceState: state,
+	})
+	if l := s.Links(); len(l) != 1 || !l[0].SpanContext.Equal(want) {
+		t.Errorf("links %v, want %v", l, want)
 	}
 }
 

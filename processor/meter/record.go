@@ -115,6 +115,8 @@ type Trace struct {
 	// Link is the client's context where it is linked and not the parent.
 	LinkTraceID [16]byte
 	LinkSpanID  [8]byte
+	LinkSampled bool   // the client's sampled flag
+	LinkState   string // the client's tracestate, "" for none
 }
 
 // Route is where an exchange was sent, and why.
