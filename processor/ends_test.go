@@ -361,7 +361,10 @@ func TestLiveUntilTheEndMark(t *testing.T) {
 	e.send(responseBody("", false))
 	e.recv()
 	if live = b.service.Live(); len(live) != 1 || !live[0].Stream || live[0].Labels.Status != 200 {
-		t.Errorf("live is %+v", live)
+		t.Fatalf("live is %+v", live)
+	}
+	if l := live[0]; l.Tokens != 1 || l.LastToken.Before(l.Start) {
+		t.Errorf("%d tokens, the last at %v, begun at %v; want one", l.Tokens, l.LastToken, l.Start)
 	}
 	e.send(responseBody(finished+"data: [DONE]\n\n", false))
 	e.recv()

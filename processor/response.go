@@ -114,7 +114,10 @@ func (x *exchange) observeFrame(frame []byte) {
 		x.toRecording(func(r Recording) { r.Frame(at, frame) })
 	}
 	var reached meter.Milestone
-	x.measure(func(r *meter.Meter) { reached = r.Observe(at, frame) })
+	x.measure(func(r *meter.Meter) {
+		reached = r.Observe(at, frame)
+		x.live.progress(r)
+	})
 	if reached == 0 {
 		return
 	}

@@ -149,6 +149,7 @@ func Metrics() []Metric {
 		mOutputTokens, mInputTokens, mCachedTokens, mReasoningTokens, mWasted,
 		mOverhead, mFaults, mQueued, mSent, mDropped, mFolded, mSkipped, mUnmatched,
 		mEventsSent, mEventsDropped,
+		mStreamTokens, mSilence,
 		mStalls, mEngineQueue, mEnginePrefill, mEngineDecode, mChoices,
 		mRouteDecisions, mRouteDuration, mAttempts,
 		mSLORequests, mSLOTarget,

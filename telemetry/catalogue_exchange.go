@@ -2,6 +2,11 @@ package telemetry
 
 // The metrics of what is known of an exchange beyond its times and tokens.
 var (
+	mStreamTokens = Metric{Name: "inferspan.stream.tokens", Kind: Counter, Unit: tokenUnit,
+		Description: "Tokens of streams as they come, those of live streams included; where their number is not known, an event counts as one.",
+		Common:      true}
+	mSilence = Metric{Name: "inferspan.stream.silence", Kind: Gauge, Unit: secondsUnit,
+		Description: "The longest time since the last token of a live stream; 0 where none is live.", Common: true}
 	mStalls = Metric{Name: "inferspan.stream.stalls", Kind: Counter, Unit: "{stall}",
 		Description: "Gaps between tokens that were out of all proportion.", Common: true}
 	mEngineQueue = Metric{Name: "inferspan.engine.queue.duration", Kind: Histogram, Unit: secondsUnit, Buckets: bucketsTTFT,

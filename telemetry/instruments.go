@@ -8,8 +8,6 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-
-	"github.com/inferspan/inferspan/processor/meter"
 )
 
 // instruments are the catalogue's metrics as the SDK's instruments.
@@ -26,7 +24,6 @@ type instruments struct {
 	stalls, choices, routeDecisions, attempts       metric.Int64Counter
 	engineQueue, enginePrefill, engineDecode        metric.Float64Histogram
 	routeDuration                                   metric.Float64Histogram
-	active, streamActive                            metric.Int64ObservableUpDownCounter
 
 	drops map[string][]metric.AddOption
 }
@@ -79,8 +76,7 @@ func newInstruments(mt metric.Meter, gaps *gapStore, slos sloList, version strin
 		wasted: m.counter(mWasted), faults: m.counter(mFaults),
 		queuedC: m.counter(mQueued), sentC: m.counter(mSent), droppedC: m.counter(mDropped),
 		folds: m.counter(mFolded), skipped: m.counter(mSkipped),
-		unmatched: m.counter(mUnmatched),
-		active:    m.upDown(mActive), streamActive: m.upDown(mStreamActive),
+		unmatched:   m.counter(mUnmatched),
 		eventsSentC: m.counter(mEventsSent), eventsDroppedC: m.counter(mEventsDropped),
 		drops: make(map[string][]metric.AddOption),
 	}
@@ -143,32 +139,4 @@ func (i *instruments) countSLO(options []metric.AddOption) {
 
 func (i *instruments) folded(reason string) {
 	i.folds.Add(context.Background(), 1, metric.WithAttributes(keyReason.String(reason)))
-}
-
-// observeActive shows how many exchanges are live, by label set; sets that had
-// some before show zero.
-func (i *instruments) observeActive(mt metric.Meter, labels *labels, live func() []meter.Live) error {
-	_, err := mt.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		type counts struct{ all, streams int64 }
-		now := make(map[*labelSet]counts)
-		for _, l := range live() {
-			set, _ := labels.get(l.Labels.Operation, l.Labels.Model, l.Labels.Pool, success(l.Labels.Status))
-			c := now[set]
-			c.all++
-			if l.Stream {
-				c.streams++
-			}
-			now[set] = c
-		}
-		for _, set := range labels.all() {
-			c := now[set]
-			o.ObserveInt64(i.active, c.all, set.observe...)
-			o.ObserveInt64(i.streamActive, c.streams, set.observe...)
-		}
-		return nil
-	}, i.active, i.streamActive)
-	if err != nil {
-		return fmt.Errorf("observing live exchanges: %w", err)
-	}
-	return nil
 }

@@ -43,6 +43,7 @@ type labelSet struct {
 	plain          *options
 	exact, assumed *options
 	observe        []metric.ObserveOption
+	tokens         streamTokens
 
 	mu       sync.Mutex
 	variants map[variant]*options // Invariant: at most maxVariants

@@ -117,7 +117,7 @@ func richRecord() *meter.Record {
 		FirstByte: meter.Some(50 * ms), FirstEvent: meter.Some(51 * ms), Role: meter.Some(51 * ms),
 		FirstToken: meter.Some(60 * ms), FirstTokenKind: meter.KindReasoning, FirstAnswer: meter.Some(80 * ms),
 		LastToken: meter.Some(200 * ms), LongestGap: meter.Some(20 * ms), Headers: meter.Some(40 * ms), End: 210 * ms,
-		Events: 12, Frames: 12, Bytes: 2400, EvidenceEvents: []int64{9, 1}, Skipped: 1,
+		Events: 12, Frames: 12, Bytes: 2400, Sent: meter.Some[int64](900), ClientDrain: meter.Some(3 * ms), EvidenceEvents: []int64{9, 1}, Skipped: 1,
 		ServerMetrics: &meter.ServerMetrics{
 			TimeToFirstTokenMS: meter.Some(30.), GenerationTimeMS: meter.Some(140.), QueueTimeMS: meter.Some(5.),
 		},

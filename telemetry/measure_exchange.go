@@ -21,6 +21,9 @@ func (t *Telemetry) Routed(r meter.Route, l meter.Labels) {
 // measureExchange records what is known at the end beyond times and tokens.
 func (t *Telemetry) measureExchange(r *meter.Record, set *labelSet) {
 	i, none := t.instruments, context.Background()
+	if r.Stream {
+		set.tokens.end(r)
+	}
 	if r.Stalls > 0 {
 		i.stalls.Add(none, int64(r.Stalls), set.plain.add...)
 	}

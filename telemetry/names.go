@@ -52,6 +52,8 @@ const (
 	keyRouteReason     attribute.Key = "inferspan.route.reason"
 	keyRouteCandidates attribute.Key = "inferspan.route.candidates"
 	keyAttempts        attribute.Key = "inferspan.attempts"
+	keySentBytes       attribute.Key = "inferspan.sent_bytes"
+	keyClientDrain     attribute.Key = "inferspan.client_drain.duration"
 	keyKeepReason      attribute.Key = "inferspan.keep.reason"
 	keyKeepProbability attribute.Key = "inferspan.keep.probability"
 	keyEngineQueue     attribute.Key = "inferspan.engine.queue.duration"

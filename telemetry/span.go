@@ -178,6 +178,8 @@ func (m *spanMaker) attributes(e entry, operation, model string, thinned, droppe
 	a.seconds(keyFirstAnswer, r.FirstAnswer)
 	a.seconds(keyTPOT, meanTPOT(r))
 	a = attributes(appendRoute(a, r.Route))
+	a.count(keySentBytes, r.Sent)
+	a.seconds(keyClientDrain, r.ClientDrain)
 	a.text(keyKeepReason, e.reason)
 	if e.probability > 0 {
 		a = append(a, keyKeepProbability.Float64(e.probability))

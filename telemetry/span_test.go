@@ -89,6 +89,7 @@ func TestSpanOfARichRecord(t *testing.T) {
 		keyServerAddress: "STRING 10.0.0.2", keyServerPort: "INT64 8001",
 		keyRoutePolicy: "STRING least-load", keyRouteReason: "STRING least_load",
 		keyRouteCandidates: `STRINGSLICE ["10.0.0.1:8000","10.0.0.2:8001"]`, keyAttempts: "INT64 2",
+		keySentBytes: "INT64 900", keyClientDrain: "FLOAT64 0.003",
 		keyKeepReason:  "STRING all",
 		keyEngineQueue: "FLOAT64 0.005", keyEnginePrefill: "FLOAT64 0.03", keyEngineDecode: "FLOAT64 0.14",
 		keyTimelineGaps: "INT64SLICE [0,200,100]", keyTimelineTokens: "INT64SLICE [1,2,1]", keyTimelineStride: "INT64 1",

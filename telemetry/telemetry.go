@@ -112,7 +112,7 @@ func (t *Telemetry) openMetrics(ctx context.Context, c Config, env environment, 
 		if c.Live == nil {
 			return nil
 		}
-		return t.instruments.observeActive(mt, t.labels, c.Live)
+		return observeLive(mt, t.labels, c.Live)
 	}()
 	if err != nil {
 		return errors.Join(err, t.closeMetrics(ctx))

@@ -61,6 +61,8 @@ func SpanAttributes() []Attribute {
 		attr(keyRouteReason, "string", "Why it chose so."),
 		attr(keyRouteCandidates, "string[]", "The endpoints that it chose from, at most 8."),
 		attr(keyAttempts, "int", "How often Envoy tried."),
+		attr(keySentBytes, "int", "Bytes of the response's body that Envoy sent to the client; where its access log told before the span ended."),
+		attr(keyClientDrain, "double", "Seconds from the server's last byte to the last one that Envoy sent to the client; as above."),
 		attr(keyKeepReason, "string", "Why this span was kept: forced, failed, slo_missed, slow, stalled or cancelled, the first that applies; else share, or all where everything is kept."),
 		attr(keyKeepProbability, "double", "With the reason share: how likely an exchange that the head decision sampled was to be kept."),
 		attr(keyEngineQueue, "double", "Seconds in the server's queue, by its own account."),
