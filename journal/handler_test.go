@@ -40,6 +40,11 @@ func TestHandler(t *testing.T) {
 		t.Errorf("Allow: got %q", got)
 	}
 	f("GET", "/api/v1/requests/"+strings.Repeat("x", 513), 400, fault, `{"error":"the id is 513 bytes long, want at most 512"}`+"\n")
+	for _, id := range []string{".", "..", "/", "//", "a/b", "../x", "%2F", "%", "a?b#c", "é ", "\x01"} {
+		j.Add(record(3, id))
+		f("GET", Path(id), 200, lines, string(j.Lookup(id)[0])+"\n")
+	}
+	f("GET", "/api/v1/requests/..", 200, lines, string(j.Lookup("..")[0])+"\n")
 	const where = `{"error":"not found: ask for /api/v1/requests/{request id | trace id | response id}"}` + "\n"
 	f("GET", "/api/v1/requests/", 404, fault, where)
 	f("GET", "/api/v1/requests/a/b", 404, fault, where)

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -23,10 +24,13 @@ const (
 	maxHeader    = 16 << 10
 )
 
+// requestsPrefix is where an id follows.
+const requestsPrefix = "/api/v1/requests/"
+
 // Config is what a Server serves.
 type Config struct {
 	Metrics  http.Handler // GET /metrics
-	Requests http.Handler // GET /api/v1/requests/{id}
+	Requests http.Handler // all below requestsPrefix, as it was sent
 	Logger   *slog.Logger
 }
 
@@ -41,7 +45,6 @@ func New(c Config) *Server {
 	s := &Server{}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", c.Metrics)
-	mux.Handle("GET /api/v1/requests/", c.Requests)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, "alive\n")
 	})
@@ -56,7 +59,7 @@ func New(c Config) *Server {
 		answer(w, http.StatusNotFound, "not found; there are /metrics, /healthz, /readyz and /api/v1/requests/{id}\n")
 	})
 	s.http = &http.Server{
-		Handler:           mux,
+		Handler:           uncleaned(c.Requests, mux),
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -65,6 +68,18 @@ func New(c Config) *Server {
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
 	}
 	return s
+}
+
+// uncleaned hands the requests below requestsPrefix to h as they came, and all
+// others to next. A ServeMux would clean the ids ".", ".." and "/" away.
+func uncleaned(h, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.EscapedPath(), requestsPrefix) {
+			h.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // SetReady says what /readyz answers.

@@ -81,6 +81,10 @@ func TestServer_Pages(t *testing.T) {
 	f("GET", "/metrics", 200, "a_metric 1")
 	f("POST", "/metrics", 405, "")
 	f("GET", "/api/v1/requests/x", 200, "records of /api/v1/requests/x")
+	f("GET", "/api/v1/requests/%2E%2E", 200, "records of /api/v1/requests/..")
+	f("GET", "/api/v1/requests/..", 200, "records of /api/v1/requests/..")
+	f("GET", "/api/v1/requests/%2F", 200, "records of /api/v1/requests//")
+	f("GET", "/api/v1/requests/a%2Fb", 200, "records of /api/v1/requests/a/b")
 	f("GET", "/", 404, "not found; there are /metrics")
 	f("GET", "/debug/pprof/", 404, "not found")
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
-	"net/url"
 	"slices"
 	"time"
 
@@ -109,7 +108,7 @@ func ask(ctx, calling context.Context, c *testkit.Client, p *play, adminURL stri
 	defer cancel()
 	var got result
 	got.err = testkit.Poll(ctx, func(ctx context.Context) error {
-		body, err := get(ctx, adminURL+"/api/v1/requests/"+url.PathEscape(id))
+		body, err := get(ctx, adminURL+journal.Path(id))
 		if err != nil {
 			return err
 		}

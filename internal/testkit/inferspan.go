@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+
+	"github.com/inferspan/inferspan/journal"
 )
 
 // BuildInferspan builds the inferspan binary into dir, with flags of `go build`
@@ -91,7 +92,7 @@ func StartInferspan(ctx context.Context, o InferspanOptions) (*Inferspan, error)
 
 // Lookup returns the records that the admin API has of an id, newest first.
 func (i *Inferspan) Lookup(ctx context.Context, id string) ([]map[string]any, error) {
-	page, err := get(ctx, "http://"+i.Admin+"/api/v1/requests/"+url.PathEscape(id))
+	page, err := get(ctx, "http://"+i.Admin+journal.Path(id))
 	if err != nil {
 		return nil, err
 	}
