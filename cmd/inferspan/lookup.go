@@ -25,14 +25,19 @@ const (
 
 // lookup shows the records that a running Inferspan has of an id.
 func lookup(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	flags := newFlags("lookup", "ID [--admin URL] [--json]", stderr)
+	flags := newFlags("lookup", "ID [--admin URL] [--jaeger URL [--service NAME]] [--json]", stderr)
 	at := flags.String("admin", "http://"+string(config.Default().Admin), "where the admin side serves")
+	past := flags.String("jaeger", "", "the Jaeger to ask where the journal has no record")
+	service := flags.String("service", "inferspan", "the service that its spans are of")
 	raw := flags.Bool("json", false, "print the records, one a line")
 	ids, ok := operands(flags, args, 1)
 	if !ok {
 		return exitUsage
 	}
-	base, err := adminURL(*at)
+	base, err := baseURL("--admin", *at, "http://127.0.0.1:9464")
+	if err == nil && *past != "" {
+		*past, err = baseURL("--jaeger", *past, "http://127.0.0.1:16686")
+	}
 	if err == nil && ids[0] == "" {
 		err = errors.New("the ID is empty, want a request id, trace id or response id")
 	}
@@ -41,6 +46,14 @@ func lookup(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	records, err := fetch(ctx, base, ids[0])
+	if err != nil && *past != "" {
+		missed := err
+		if records, err = (jaeger{base: *past, service: *service}).lookup(ctx, ids[0]); err != nil {
+			err = fmt.Errorf("%w; %w", missed, err)
+		} else {
+			writef(stderr, "inferspan lookup: %v; this is what Jaeger's span says: of events, frames and bytes nothing\n", missed)
+		}
+	}
 	if err == nil {
 		err = show(stdout, records, *raw)
 	}
@@ -51,14 +64,15 @@ func lookup(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// adminURL takes a URL, or host:port alone as the configuration has it.
-func adminURL(text string) (string, error) {
+// baseURL takes the URL of the named flag, or host:port alone as the
+// configuration has it.
+func baseURL(flag, text, example string) (string, error) {
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" {
-		return "", fmt.Errorf("--admin is %q, want a URL such as http://127.0.0.1:9464", text)
+		return "", fmt.Errorf("%s is %q, want a URL such as %s", flag, text, example)
 	}
 	return strings.TrimSuffix(u.String(), "/"), nil
 }

@@ -14,7 +14,8 @@ const usage = `usage: inferspan COMMAND
   check    FILE                           check a configuration; exit 1 with faults
   replay   [--json | --waterfall] [--cut frames|bytes|SIZE|random:SEED] FILE...
                                           recorded exchanges to records
-  lookup   ID [--admin URL] [--json]      show a request by request, trace or response id
+  lookup   ID [--admin URL] [--jaeger URL [--service NAME]] [--json]
+                                          show a request by request, trace or response id
   version                                 print the version
 `
 

@@ -81,7 +81,7 @@ func TestUsage(t *testing.T) {
 	f("flag provided but not defined: -confg\nusage: inferspan serve --config FILE\n", "serve", "--confg", "f")
 	f("usage: inferspan check FILE\n", "check")
 	f("usage: inferspan check FILE\n", "check", "a", "b")
-	f("usage: inferspan lookup ID [--admin URL] [--json]\n", "lookup", "--json")
+	f("usage: inferspan lookup ID [--admin URL] [--jaeger URL [--service NAME]] [--json]\n", "lookup", "--json")
 	f("inferspan lookup: the ID is empty, want a request id, trace id or response id\n", "lookup", "")
 	f("inferspan lookup: --admin is \"ftp://x\", want a URL such as http://127.0.0.1:9464\n", "lookup", "x", "--admin", "ftp://x")
 	f("usage: inferspan version\n", "version", "x")

@@ -38,6 +38,7 @@ type stack struct {
 	collector  *testkit.Collector // what Inferspan sends to
 	gateway    *testkit.Collector // with two tiers, the second
 	jaeger     *testkit.Jaeger    // with two tiers, where the gateway sends
+	binary     string             // Inferspan's
 	inferspan  *testkit.Inferspan
 	client     *testkit.Client
 
@@ -46,12 +47,11 @@ type stack struct {
 	serial  int
 }
 
-// layout is how the collectors stand, and what Inferspan is told beside it.
+// layout is how the collectors stand.
 type layout struct {
 	// gateway sets the environment of a second tier of collectors, which sends to
 	// Jaeger; nil: one collector, which sends to the sink.
 	gateway []string
-	config  string // of Inferspan, beside its pools
 }
 
 // start starts everything, each part with its delivered configuration.
@@ -78,11 +78,11 @@ func start(t *testing.T, l layout) *stack {
 		t.Cleanup(func() { _ = v.Close() })
 		vllm[i] = v.Addr()
 	}
-	binary, err := testkit.BuildInferspan(t.Context(), t.TempDir())
+	s.binary, err = testkit.BuildInferspan(t.Context(), t.TempDir())
 	must(t, err)
 	s.inferspan, err = testkit.StartInferspan(ctx, testkit.InferspanOptions{
-		Binary: binary, Dir: t.TempDir(),
-		Config: fmt.Sprintf("pools:\n- {name: default, endpoints: [%q, %q]}\n", vllm[0], vllm[1]) + l.config,
+		Binary: s.binary, Dir: t.TempDir(),
+		Config: fmt.Sprintf("pools:\n- {name: default, endpoints: [%q, %q]}\n", vllm[0], vllm[1]),
 		Env: []string{
 			"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + s.collector.Addr,
 			"OTEL_BSP_SCHEDULE_DELAY=100",

@@ -4,8 +4,10 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -100,6 +102,9 @@ func TestTracesAreFound(t *testing.T) {
 		return
 	}
 	t.Run("chunks", func(t *testing.T) { checkChunks(t, span, windows) })
+	for _, id := range []string{trace, request, string(response[1])} {
+		t.Run("lookup of "+id, func(t *testing.T) { s.checkLookup(t, id) })
+	}
 
 	s.drive(t, s.recordings(t, kinds...), 1)
 	for _, job := range []string{overOTLP, scraped} {
@@ -156,6 +161,38 @@ func checkChunks(t *testing.T, span testkit.JaegerSpan, windows []window) {
 	}
 	if len(tokens) < 20 || found < 10 {
 		t.Errorf("%d events for %d chunks, want 10 or more for 20 or more", found, len(tokens))
+	}
+}
+
+// checkLookup wants the record that `inferspan lookup` makes of Jaeger's span to
+// be the journal's, as far as a span says it.
+func (s *stack) checkLookup(t *testing.T, id string) {
+	lookup := func(args ...string) map[string]any {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), s.binary, append([]string{"lookup", id, "--json"}, args...)...).Output()
+		must(t, err)
+		var record map[string]any
+		must(t, json.Unmarshal(out, &record))
+		return record
+	}
+	nobody, err := testkit.FreeAddr()
+	must(t, err)
+	want := lookup("--admin", s.inferspan.Admin)
+	got := lookup("--admin", nobody, "--jaeger", s.jaeger.Query)
+	var unsaid []string
+	for name, value := range got {
+		if value == nil && want[name] != nil {
+			unsaid = append(unsaid, name)
+			delete(want, name)
+			delete(got, name)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the record (-journal +Jaeger):\n%s", diff)
+	}
+	slices.Sort(unsaid)
+	if diff := cmp.Diff([]string{"bytes", "choices", "events", "evidence_events", "frames", "keep_alives", "longest_gap_us", "shared_frames"}, unsaid); diff != "" {
+		t.Errorf("what a span does not say (-want +got):\n%s", diff)
 	}
 }
 
