@@ -81,7 +81,7 @@ func baseURL(flag, text, example string) (string, error) {
 func fetch(ctx context.Context, base, id string) ([][]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/api/v1/requests/"+url.PathEscape(id), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+journal.Path(id), nil)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", base, err)
 	}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -9,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/inferspan/inferspan/internal/admin"
 	"github.com/inferspan/inferspan/journal"
 	"github.com/inferspan/inferspan/processor/meter"
 )
@@ -55,6 +59,28 @@ func TestLookup_Found(t *testing.T) {
 				t.Errorf("%q: not 80 printable columns: %q", args, line)
 			}
 		}
+	}
+}
+
+// A client chose these request ids.
+func TestLookup_IDsLikePaths(t *testing.T) {
+	j := journal.New(1 << 20)
+	s := admin.New(admin.Config{Metrics: http.NotFoundHandler(), Requests: j.Handler(), Logger: slog.New(slog.DiscardHandler)})
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	for _, id := range []string{".", "..", "/", "a/b", "../..", "%2e", "a?b"} {
+		j.Add(&meter.Record{RequestID: id, Outcome: meter.OK, Status: 200})
+		r := inferspan(t, "lookup", id, "--json", "--admin", l.Addr().String())
+		if want := string(j.Lookup(id)[0]) + "\n"; r.Code != 0 || r.Stdout != want {
+			t.Errorf("%q: %+v, want %s", id, r, want)
+		}
+	}
+	if err := errors.Join(s.Shutdown(t.Context()), <-done); err != nil {
+		t.Error(err)
 	}
 }
 
