@@ -229,8 +229,11 @@ func TestWaitingForTheAccessLog(t *testing.T) {
 				synctest.Wait()
 				close(p.in)
 				close(q.in)
-				<-p.result
-				<-q.result
+				for _, over := range []*pipe{p, q} {
+					if err := <-over.result; err != nil {
+						t.Errorf("a stream ended with %v", err)
+					}
+				}
 				synctest.Wait()
 				// Without a start nothing can find p.
 				if n := len(tel.recorded()); n != 1 || len(s.Live()) != 0 {
