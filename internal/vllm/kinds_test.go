@@ -19,6 +19,18 @@ type kind struct {
 	choices int64
 }
 
+// early tells that the first event leaves before there is a token: it is
+// response.created.
+func (k kind) early() bool { return k.path == responsesPath }
+
+// prompts returns the number of prompts, each of which is a request of vLLM's.
+func (k kind) prompts() int {
+	if list, ok := k.body["prompt"].([]string); ok {
+		return len(list)
+	}
+	return 1
+}
+
 type object = map[string]any
 
 var messages = []object{{"role": "user", "content": "def read(path): explain the module"}}
@@ -26,6 +38,9 @@ var messages = []object{{"role": "user", "content": "def read(path): explain the
 const (
 	chatPath       = "/v1/chat/completions"
 	completionPath = "/v1/completions"
+	responsesPath  = "/v1/responses"
+	messagesPath   = "/v1/messages"
+	generatePath   = "/inference/v1/generate"
 )
 
 // with returns base with more on top.
@@ -38,6 +53,8 @@ func with(base, more object) object {
 var (
 	chat       = object{"model": "tiny", "messages": messages, "max_tokens": 24}
 	completion = object{"model": "tiny", "prompt": "import os\n", "max_tokens": 24}
+	response   = object{"model": "tiny", "input": "explain the module", "max_output_tokens": 24, "store": false}
+	generate   = object{"model": "tiny", "token_ids": []int{300, 301, 302, 303}, "sampling_params": object{"max_tokens": 16}}
 	usage      = object{"stream": true, "stream_options": object{"include_usage": true}}
 	continuous = object{"stream": true, "stream_options": object{"include_usage": true, "continuous_usage_stats": true}}
 	noThinking = object{"chat_template_kwargs": object{"enable_thinking": false}}
@@ -65,6 +82,10 @@ var reported = []kind{
 	{"completion three prompts", completionPath, with(with(completion, usage), object{"prompt": []string{"import os", "a", "def f():"}}), 1},
 	{"completion logprobs", completionPath, with(with(completion, usage), object{"logprobs": 2}), 1},
 	{"completion json", completionPath, completion, 1},
+	{"responses stream", responsesPath, with(response, object{"stream": true}), 1},
+	{"responses json", responsesPath, response, 1},
+	{"messages stream", messagesPath, with(chat, object{"stream": true}), 1},
+	{"messages json", messagesPath, chat, 1},
 }
 
 // counted are the kinds without usage whose tokens the stream itself tells.
@@ -72,6 +93,7 @@ var counted = []kind{
 	{"chat token ids", chatPath, with(chat, object{"stream": true, "return_token_ids": true}), 1},
 	{"chat logprobs, no usage", chatPath, with(with(chat, noThinking), object{"stream": true, "logprobs": true}), 1},
 	{"completion token ids", completionPath, with(completion, object{"stream": true, "return_token_ids": true}), 1},
+	{"generate stream", generatePath, with(generate, object{"stream": true}), 1},
 	{"completion logprobs, no usage", completionPath, with(completion, object{"stream": true, "logprobs": 1}), 1},
 }
 
@@ -83,10 +105,14 @@ var long = []kind{
 }
 
 // request returns the body of the i-th request of a kind: seeds differ, so that
-// the answers do.
+// the answers do, where the API has seeds.
 func (k kind) request(t *testing.T, i int) []byte {
 	t.Helper()
-	body, err := json.Marshal(with(k.body, object{"seed": i}))
+	more := object{}
+	if k.path == chatPath || k.path == completionPath {
+		more["seed"] = i
+	}
+	body, err := json.Marshal(with(k.body, more))
 	if err != nil {
 		t.Fatal(fmt.Errorf("writing a request %q: %w", k.name, err))
 	}

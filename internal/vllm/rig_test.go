@@ -108,7 +108,7 @@ func (r *rig) startVLLM(ctx context.Context, t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serve := exec.CommandContext(context.WithoutCancel(ctx), "./serve.sh", dir, port, "--otlp-traces-endpoint", "http://"+r.sink.Addr())
+	serve := exec.CommandContext(context.WithoutCancel(ctx), "./serve.sh", dir, port, "--enable-scale-out", "--otlp-traces-endpoint", "http://"+r.sink.Addr())
 	serve.Env = append(os.Environ(), "OTEL_SERVICE_NAME=vllm", "OTEL_BSP_SCHEDULE_DELAY=500", "OTEL_EXPORTER_OTLP_TRACES_INSECURE=true")
 	serve.Stdout, serve.Stderr = log, log
 	serve.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

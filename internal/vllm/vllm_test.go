@@ -183,10 +183,13 @@ func kindsIn(all []exchange) int {
 	return len(names)
 }
 
-// compareSpans checks that vLLM's span of each request is a child of ours.
+// compareSpans checks that vLLM's span of each request is a child of ours, and
+// that our first event of a stream comes after the first token by vLLM's own
+// clock, which begins later than ours.
 func (r *rig) compareSpans(ctx context.Context, t *testing.T, report *strings.Builder, all []exchange) {
 	t.Helper()
 	children := 0
+	var behind []time.Duration
 	for _, x := range all {
 		id, parent := fmt.Sprint(x.record["trace_id"]), fmt.Sprint(x.record["span_id"])
 		find := func(s testkit.Span) bool {
@@ -203,9 +206,25 @@ func (r *rig) compareSpans(ctx context.Context, t *testing.T, report *strings.Bu
 			if got := hex.EncodeToString(s.GetParentSpanId()); got != parent {
 				t.Errorf("%s, trace %s: llm_request is a child of %s, not of our span %s", x.kind.name, id, got, parent)
 			}
+			ours, streams := x.record["first_event_us"].(float64)
+			theirs, _ := testkit.Attr(s.GetAttributes(), "gen_ai.latency.time_to_first_token")
+			seconds, ok := theirs.(float64)
+			if !streams || !ok || x.kind.early() {
+				continue
+			}
+			d := time.Duration(ours)*time.Microsecond - time.Duration(seconds*float64(time.Second))
+			if behind = append(behind, d); d < 0 && x.kind.choices == 1 && x.kind.prompts() == 1 {
+				t.Errorf("%s, trace %s: first event at %v µs, before vLLM's first token at %v s", x.kind.name, id, ours, seconds)
+			}
 		}
 	}
-	fmt.Fprintf(report, "Traces: %d spans `llm_request` of vLLM, each a child of the span of its exchange.\n", children)
+	if len(behind) == 0 {
+		t.Fatal("no stream to compare the time to the first token of")
+	}
+	slices.Sort(behind)
+	fmt.Fprintf(report, "Traces: %d spans `llm_request` of vLLM, each a child of the span of its exchange. The first event of %d streams\n"+
+		"comes %v (median) after the first token by vLLM's own `gen_ai.latency.time_to_first_token`, which leaves out Envoy, Inferspan and\nthe server's parsers, on a machine with more work than it has cores for.\n",
+		children, len(behind), behind[len(behind)/2].Round(100*time.Microsecond))
 }
 
 // openAIClient runs the OpenAI client and compares what it saw with the records.
