@@ -31,19 +31,24 @@ type jaeger struct {
 
 // jaegerTag is an attribute in Jaeger's form: an array is JSON text.
 type jaegerTag struct {
-	Key   string
-	Value any
+	Key   string `json:"key"`
+	Value any    `json:"value"`
 }
 
 type jaegerSpan struct {
-	TraceID, SpanID, OperationName string
-	StartTime, Duration            int64 // µs
-	References                     []struct{ SpanID string }
-	Tags                           []jaegerTag
-	Logs                           []struct {
-		Timestamp int64 // µs
-		Fields    []jaegerTag
-	}
+	TraceID       string `json:"traceID"`
+	SpanID        string `json:"spanID"`
+	OperationName string `json:"operationName"`
+	StartTime     int64  `json:"startTime"` // µs
+	Duration      int64  `json:"duration"`  // µs
+	References    []struct {
+		SpanID string `json:"spanID"`
+	} `json:"references"`
+	Tags []jaegerTag `json:"tags"`
+	Logs []struct {
+		Timestamp int64       `json:"timestamp"` // µs
+		Fields    []jaegerTag `json:"fields"`
+	} `json:"logs"`
 }
 
 // lookup returns the records that the spans of exchanges with id make, newest
@@ -97,7 +102,9 @@ func (j jaeger) get(ctx context.Context, path string) ([]jaegerSpan, error) {
 		return nil, nil
 	}
 	var answer struct {
-		Data []struct{ Spans []jaegerSpan }
+		Data []struct {
+			Spans []jaegerSpan `json:"spans"`
+		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil || resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("jaeger at %s answered %d: %.80q", j.base, resp.StatusCode, body)

@@ -130,6 +130,7 @@ var visibleText = regexp.MustCompile(`"delta":\{[^}]*"content":"[^"]`)
 // checkChunks wants each chunk event within the time in which its chunk was
 // under way.
 func checkChunks(t *testing.T, span testkit.JaegerSpan, windows []window) {
+	t.Helper()
 	var tokens []window
 	for _, w := range windows {
 		if visibleText.Match(w.data) {
@@ -167,6 +168,7 @@ func checkChunks(t *testing.T, span testkit.JaegerSpan, windows []window) {
 // checkLookup wants the record that `inferspan lookup` makes of Jaeger's span to
 // be the journal's, as far as a span says it.
 func (s *stack) checkLookup(t *testing.T, id string) {
+	t.Helper()
 	lookup := func(args ...string) map[string]any {
 		t.Helper()
 		out, err := exec.CommandContext(t.Context(), s.binary, append([]string{"lookup", id, "--json"}, args...)...).Output()
@@ -198,6 +200,7 @@ func (s *stack) checkLookup(t *testing.T, id string) {
 
 // checkExemplarsInJaeger wants every exemplar's trace to be in Jaeger, in time.
 func (s *stack) checkExemplarsInJaeger(t *testing.T, job string) {
+	t.Helper()
 	eventually(t, func(ctx context.Context) error {
 		ids, err := s.prometheus.ExemplarTraces(ctx, fmt.Sprintf(`gen_ai_server_time_to_first_token_seconds_bucket{job=%q}`, job), s.begun)
 		if err != nil {
@@ -255,7 +258,7 @@ func TestTailSampling(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if m := dropped.FindSubmatch(page); m == nil || string(m[1]) != strconv.Itoa(fast) {
+		if m := dropped.FindSubmatch(page); len(m) < 2 || string(m[1]) != strconv.Itoa(fast) {
 			return fmt.Errorf("the gateway dropped %q traces, want %d", m, fast)
 		}
 		spans, err := s.jaeger.Find(ctx, service, nil, 1000)
