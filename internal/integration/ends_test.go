@@ -262,7 +262,7 @@ func (e *edge) durations(t *testing.T) map[string]int {
 // without it. The other forms know no such time.
 func TestLost(t *testing.T) {
 	e := newEdge(t, inline)
-	e.adapt = strings.NewReplacer("message_timeout: 2s", "message_timeout: 0.5s")
+	e.adapt = strings.NewReplacer("message_timeout: 2s", "message_timeout: 1s")
 	e.startInferspan(e.config("default"))
 	e.startEnvoy()
 	stopped, unseen := make(chan struct{}), make(chan struct{})
