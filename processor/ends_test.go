@@ -33,6 +33,43 @@ func answered(e *envoy, frames ...string) {
 	}
 }
 
+// A message of no phase is no exchange, however its stream ends, and takes nothing
+// from one that follows.
+func TestNoPhaseNoExchange(t *testing.T) {
+	for name, end := range map[string]func(*envoy){
+		"hangs up": (*envoy).hangUp, "closes": (*envoy).closeSend,
+	} {
+		for _, open := range []func(*bench) *envoy{
+			func(b *bench) *envoy { return b.inline(buffered, streamed) },
+			func(b *bench) *envoy { return b.inline(duplex, none) },
+			(*bench).observed,
+		} {
+			b := newBench(t)
+			e := open(b)
+			e.send(&extproc.ProcessingRequest{})
+			next := b.inline(buffered, streamed)
+			asked(next)
+			if live := b.service.Live(); len(live) != 1 || live[0].Labels.Operation != "chat" {
+				t.Errorf("%s: live are %+v, want the one exchange", name, live)
+			}
+			end(e)
+			next.hangUp()
+			b.one()
+		}
+	}
+	b := newBench(t)
+	e := b.inline(buffered, streamed)
+	e.send(&extproc.ProcessingRequest{})
+	asked(e)
+	answered(e, finished)
+	e.send(responseBody("data: [DONE]\n\n", true))
+	e.recv()
+	e.hangUp()
+	if r := b.one(); r.Outcome != meter.OK || b.telemetry.count(countSpurious) != 1 {
+		t.Errorf("the record is %s, %d messages had no phase", r.Outcome, b.telemetry.count(countSpurious))
+	}
+}
+
 // Every way out of an exchange makes one record, and the right one.
 func TestEveryWayOut(t *testing.T) {
 	for _, c := range []struct {

@@ -34,6 +34,7 @@ type exchange struct {
 	reply  wire.Reply // of the message in hand, reused
 
 	begun                     bool
+	there                     bool // a phase came: there is an exchange
 	observe                   bool
 	requestMode, responseMode wire.BodyMode
 
@@ -78,6 +79,9 @@ func (x *exchange) handle(m *wire.Message, now time.Time) (over bool, err error)
 	x.answered, x.last = time.Time{}, now
 	if !x.begun {
 		x.begin(m, now)
+	}
+	if m.Phase != 0 && !x.there {
+		x.appear()
 	}
 	if m.HasSubset {
 		x.request.keepSubset(m)
@@ -124,6 +128,12 @@ func (x *exchange) begin(m *wire.Message, now time.Time) {
 	x.start = meter.Start{At: origin.Round(0), Source: source, RequestID: strings.Clone(m.Attributes.RequestID)}
 	x.labels.Operation = meter.Operation("")
 	x.route.Reason = unrouted
+}
+
+// appear takes the first message that has a phase. A stream without one shows no
+// exchange.
+func (x *exchange) appear() {
+	x.there = true
 	if !x.foreign {
 		x.live = x.s.live.add(meter.Live{Labels: x.labels, Start: x.start.At})
 	}
@@ -237,7 +247,7 @@ func (x *exchange) closed(now time.Time) {
 // called. Where nobody knows yet how the exchange broke off, the record waits for
 // Envoy's access log, and nothing of x may be used any more.
 func (x *exchange) finish(c meter.Cause, now time.Time) {
-	if !x.begun || x.finished {
+	if !x.there || x.finished {
 		return
 	}
 	// Before a foreign exchange's request reached the other stream, nobody else
