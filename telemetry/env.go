@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,22 +70,55 @@ const (
 	protocolHTTPJSON = "http/json"
 )
 
-// protocol is the OTLP protocol of signal. An unknown one is an error: no
-// other can be guessed.
-func (e environment) protocol(signal string) (string, error) {
-	key := "OTEL_EXPORTER_OTLP_" + signal + "_PROTOCOL"
-	p := e.value(key)
-	if p == "" {
-		key = "OTEL_EXPORTER_OTLP_PROTOCOL"
-		p = e.value(key)
+// ofSignal is the variable of OTLP that says name for signal, and its value: its
+// own, or that of all signals.
+func (e environment) ofSignal(signal, name string) (key, value string) {
+	key = "OTEL_EXPORTER_OTLP_" + signal + "_" + name
+	if value = e.value(key); value == "" {
+		key = "OTEL_EXPORTER_OTLP_" + name
+		value = e.value(key)
 	}
+	return key, value
+}
+
+// protocol is the OTLP protocol of signal, which is exported. An unknown one is
+// an error: no other can be guessed. So is an endpoint that the protocol can't
+// reach, which the exporters would take for a default or a name to resolve.
+func (e environment) protocol(signal string) (string, error) {
+	key, p := e.ofSignal(signal, "PROTOCOL")
 	if p == "" {
-		return protocolGRPC, nil
+		p = protocolGRPC
 	}
 	if err := oneOfEnv(key, p, protocolGRPC, protocolHTTP, protocolHTTPJSON); err != nil {
 		return "", err
 	}
+	key, endpoint := e.ofSignal(signal, "ENDPOINT")
+	if !reachable(endpoint, p) {
+		// It may hold a password.
+		shown := endpoint[strings.LastIndexByte(endpoint, '@')+1:]
+		return "", fmt.Errorf("environment variable %s is %q, want a URL such as http://127.0.0.1:4317", key, shown)
+	}
 	return p, nil
+}
+
+// reachable tells whether an endpoint is one for protocol: a URL of HTTP, and for
+// gRPC also any target of its own that has a scheme or a port, such as dns:///a:1
+// or a:1. Empty, it is the exporter's default.
+func reachable(endpoint, protocol string) bool {
+	if endpoint == "" {
+		return true
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return false
+	}
+	switch {
+	case u.Scheme == "http", u.Scheme == "https":
+		return u.Hostname() != ""
+	case protocol != protocolGRPC:
+		return false
+	}
+	return u.Scheme != "" || u.Hostname() != ""
 }
 
 func oneOfEnv(key, value string, allowed ...string) error {

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -166,6 +167,41 @@ func TestWhatIsExported(t *testing.T) {
 	}
 }
 
+// An endpoint that can't be meant is told at the start, by its variable.
+func TestEndpoints(t *testing.T) {
+	const all, own = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	f := func(protocol, want string, env ...string) {
+		t.Helper()
+		e := environment{get: environ(append(env, "OTEL_EXPORTER_OTLP_PROTOCOL="+protocol)...), log: quiet().Logger}
+		got := ""
+		if _, err := e.protocol("TRACES"); err != nil {
+			got = err.Error()
+		}
+		if want != "" {
+			want = "environment variable " + want + ", want a URL such as http://127.0.0.1:4317"
+		}
+		if got != want {
+			t.Errorf("%s, %v: error %q, want %q", protocol, env, got, want)
+		}
+	}
+	for _, protocol := range []string{protocolGRPC, protocolHTTP, protocolHTTPJSON} {
+		f(protocol, "")
+		for _, endpoint := range []string{"http://127.0.0.1:4317", "https://[::1]:4317/base", "HTTP://collector"} {
+			f(protocol, "", all+"="+endpoint)
+		}
+		for _, endpoint := range []string{"not a url", "collector", "127.0.0.1:4317", "http://", "http:4317", "http://a:b", "/run/x", ":4317", "http://a b"} {
+			f(protocol, fmt.Sprintf("%s is %q", all, endpoint), all+"="+endpoint)
+		}
+		f(protocol, own+` is "none"`, all+"=http://a:1", own+"=none")
+		f(protocol, "", all+"=none", own+"=http://a:1")
+		f(protocol, all+` is "a:port"`, all+"=http://user:secret@a:port")
+	}
+	for _, endpoint := range []string{"collector:4317", "dns:///collector:4317", "unix:///run/otel.sock", "//collector:4317"} {
+		f(protocolGRPC, "", all+"="+endpoint)
+		f(protocolHTTP, fmt.Sprintf("%s is %q", all, endpoint), all+"="+endpoint)
+	}
+}
+
 // TestNothingIsTriedWithoutAnEndpoint: not even counted.
 func TestNothingIsTriedWithoutAnEndpoint(t *testing.T) {
 	tel := open(t, quiet(), nil)
@@ -224,6 +260,10 @@ func TestFaultyConfiguration(t *testing.T) {
 		{func(c *Config) {
 			c.Getenv = environ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=udp")
 		}, `environment variable OTEL_EXPORTER_OTLP_TRACES_PROTOCOL is "udp", allowed are grpc, http/protobuf, http/json`},
+		{func(c *Config) { c.Getenv = environ("OTEL_EXPORTER_OTLP_ENDPOINT=not a url") },
+			`environment variable OTEL_EXPORTER_OTLP_ENDPOINT is "not a url", want a URL such as http://127.0.0.1:4317`},
+		{func(c *Config) { c.Getenv = environ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=nowhere") },
+			`environment variable OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is "nowhere", want a URL such as http://127.0.0.1:4317`},
 	} {
 		cfg := quiet()
 		c.change(&cfg)
