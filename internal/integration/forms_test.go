@@ -8,8 +8,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"mime/multipart"
 	"net/http"
 	"strings"
 	"testing"
@@ -34,6 +36,7 @@ func TestForms(t *testing.T) {
 			t.Run("5 MB request", e.largeRequest)
 			t.Run("beyond the buffer", e.beyondTheBuffer)
 			t.Run("other paths", e.otherPaths)
+			t.Run("multipart", e.multipart)
 			if routed(form) {
 				t.Run("rewrite", e.rewrite)
 				t.Run("empty pool", e.emptyPool)
@@ -202,6 +205,41 @@ func (e *edge) rewrite(t *testing.T) {
 		}
 		if got := e.record(t, x.id)["request_model"]; got != "renamed" {
 			t.Errorf("chunked %t: request_model %v, want renamed", chunked, got)
+		}
+	}
+}
+
+// multipart asks for a transcription as the examples of clients do, the file first:
+// the model is read behind it, and nothing is changed, its name neither.
+func (e *edge) multipart(t *testing.T) {
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	file, err := w.CreateFormFile("file", "a.wav")
+	if err == nil {
+		_, err = file.Write(bytes.Repeat([]byte("RIFF\r\n--\x00"), 30_000))
+	}
+	err = errors.Join(err, w.WriteField("model", "renamed"), w.WriteField("stream", "true"), w.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, chunked := range []bool{false, true} {
+		x := e.mustPlay(t, chatScript("multipart", nil), testkit.Call{
+			Method: http.MethodPost, Path: "/v1/audio/transcriptions", Body: body.Bytes(), Chunked: chunked,
+			Header: []testkit.Header{{Name: "content-type", Value: w.FormDataContentType()}},
+		})
+		if x.Status != http.StatusOK {
+			t.Fatalf("chunked %t: status %d: %s", chunked, x.Status, x.Body)
+		}
+		if up := e.upstream(t, x.id); !bytes.Equal(up.Body, body.Bytes()) {
+			t.Errorf("chunked %t: the model server got %d bytes, not the %d that were sent", chunked, len(up.Body), body.Len())
+		}
+		r := e.record(t, x.id)
+		if r["request_model"] != "renamed" || r["outcome"] != "ok" {
+			t.Errorf("chunked %t: request_model %v, outcome %v", chunked, r["request_model"], r["outcome"])
+		}
+		reason, _ := r["route"].(map[string]any)["reason"].(string)
+		if want := map[bool]string{true: "model", false: "unrouted"}[routed(e.form)]; reason != want {
+			t.Errorf("chunked %t: routed by %q, want %q", chunked, reason, want)
 		}
 	}
 }
