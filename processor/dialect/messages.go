@@ -64,6 +64,7 @@ func (r *messagesRead) say(f *Facts) {
 		f.Usage.Completion = Count{}
 	case "content_block_start":
 		c = r.block
+		c.EmptyText = false // a block begins: no token stands behind it
 	case "content_block_delta":
 		c = r.delta
 	case "message_delta":

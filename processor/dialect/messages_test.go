@@ -19,10 +19,11 @@ func TestMessages(t *testing.T) {
 	f("start", `{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"model":"x","usage":{"input_tokens":15,"cache_read_input_tokens":3,"cache_creation_input_tokens":2,"output_tokens":7,"service_tier":"standard"}}}`,
 		Facts{ID: Text("m"), Model: Text("x"), Choices: []Choice{{}}, Usage: Usage{Present: true, Apart: true, Prompt: n(15), Cached: n(3), Created: n(2)}})
 	f("start of old", `{"type":"message_start","message":{"id":"m","content":[],"model":"x"}}`, Facts{ID: Text("m"), Model: Text("x"), Choices: []Choice{{}}})
-	f("block", `{"type":"content_block_start","index":3,"content_block":{"type":"text","text":""}}`, one(Choice{EmptyText: true}))
+	f("block", `{"type":"content_block_start","index":3,"content_block":{"type":"text","text":""}}`, one(Choice{}))
 	f("block with text", `{"type":"content_block_start","content_block":{"type":"text","text":"a"}}`, one(Choice{Visible: Content}))
 	f("tool", `{"type":"content_block_start","content_block":{"type":"tool_use","id":"t","name":"f","input":{}}}`, one(Choice{Visible: Tool}))
 	f("text", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}`, one(Choice{Visible: Content}))
+	f("no text", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":""}}`, one(Choice{EmptyText: true}))
 	f("thinking", `{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"a"}}`, one(Choice{Visible: Reasoning}))
 	f("arguments", `{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{"}}`, one(Choice{Visible: Tool}))
 	f("no arguments", `{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":""}}`, one(Choice{}))

@@ -109,6 +109,7 @@ func oracleMessages(kind string, top map[string]any) (f Facts) {
 		f.Usage.Completion = Count{}
 	case "content_block_start":
 		c = oracleBlock(top["content_block"])
+		c.EmptyText = false
 	case "content_block_delta":
 		c = oracleBlock(top["delta"])
 	case "message_delta":

@@ -62,6 +62,17 @@ func TestEstimate(t *testing.T) {
 	f("choices add up", 3, a, chunk(1, emptyText), chunk(1, text("b")))
 }
 
+// The beginning of a block has an empty text too, and stands for no token.
+func TestEstimate_Messages(t *testing.T) {
+	t.Parallel()
+	r := play(t, exchange{path: messagesPath, cause: CauseClient, frames: []frame{
+		at(1, `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`),
+		at(2, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}`),
+		at(3, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":""}}`),
+	}})
+	tokens(t, r, 2, SourceEstimate)
+}
+
 func TestUsageFields(t *testing.T) {
 	t.Parallel()
 	const whole = `{"choices":[],"usage":{"prompt_tokens":20,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":16},"completion_tokens_details":{"reasoning_tokens":3}}}`
