@@ -1,6 +1,9 @@
 package dialect
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // maxDepth is how deep brackets may nest. Real responses stay below ten.
 const maxDepth = 64
@@ -229,9 +232,14 @@ func (s *scan) null() bool {
 func (s *scan) end() bool { return !s.bad && s.peek() == 0 && s.i == len(s.b) }
 
 // Whole tells whether data is a whole JSON value, as far as a reader needs it
-// to be: what was cut off anywhere inside an object, array or string is not.
+// to be: what was cut off anywhere inside an object, array or string is not, nor
+// is a bare word that JSON does not have.
 func Whole(data []byte) bool {
 	s := scan{b: data}
-	s.skip()
-	return s.end()
+	switch s.peek() {
+	case '"', '{', '[':
+		s.skip()
+		return s.end()
+	}
+	return json.Valid(data)
 }

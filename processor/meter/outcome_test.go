@@ -94,6 +94,7 @@ func TestTail(t *testing.T) {
 	f("a whole event", ErrorInStream, 3, CauseEnd, "data: "+anError+"\n")
 	f("a whole event, and reset", UpstreamReset, 2, CauseUpstream, "data: "+anError+"\n")
 	f("half an event", OK, 2, CauseEnd, "data: "+anError[:20])
+	f("a bare word", OK, 2, CauseEnd, "data: x\n")
 
 	r := play(t, exchange{frames: []frame{begun, raw(5, "data: "+chunk(0, text("a")))}, end: 9})
 	same(t, "the time of a tail is its last byte's", r.FirstToken, ms(5))
