@@ -35,7 +35,7 @@ type teller struct {
 const modelPaths = "/v1/chat/completions /v1/completions /v1/responses /v1/messages /v1/else /v1/chat/completions?key=x"
 
 func tell(seed uint64) *story {
-	g := &teller{Rand: rand.New(rand.NewPCG(seed, 4)), x: &story{}} //nolint:gosec // from a seed, on purpose
+	g := &teller{Rand: rand.New(rand.NewPCG(seed, 4)), x: &story{}}
 	x := g.x
 	paths := strings.Fields(modelPaths)
 	x.start = Start{At: time.Unix(1e9, 0), Source: StartEnvoy, RequestID: fmt.Sprint(seed), Method: "POST", Path: paths[0]}

@@ -41,7 +41,7 @@ func agree(t *testing.T, seed uint64) {
 			t.Errorf("seed %d, %s:\n%s%s", seed, what, d, x)
 		}
 	}
-	random := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // from a seed, on purpose
+	random := rand.New(rand.NewPCG(seed, 5))
 	m := New(x.start, x.options)
 	m.Routed(Route{Pool: "before"})
 	if !reflect.ValueOf(x.asked).IsZero() {

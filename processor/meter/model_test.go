@@ -2,6 +2,7 @@ package meter
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"time"
 
@@ -110,7 +111,7 @@ type seen struct {
 // look returns what there is to see after some frames.
 func (x *story) look(frames int, closing bool) *seen {
 	s := &seen{story: x, frames: x.cuts[:frames], closing: closing, dialect: dialect.ForPath(x.start.Path), running: map[int][]int64{}}
-	readable := x.start.Method == "POST"
+	readable := x.start.Method == http.MethodPost
 	s.known = s.dialect.Known() && readable
 	s.opaque = x.head && x.coding != "" && (x.stream || s.known)
 	bytes := s.bytes()
