@@ -26,6 +26,8 @@ func TestBody(t *testing.T) {
 			Usage:   Usage{Present: true, Prompt: n(1), Completion: n(2), Cached: n(3)},
 			Metrics: Metrics{Present: true, QueueTimeMS: Float{0.5, true}},
 		})
+	f("a name that is none", `{1:2}`, Facts{Skipped: true})
+	f("a value that is none", `{"id":#}`, Facts{Skipped: true})
 	f("error", `{"error":{"message":"`+long+`","type":"NotFoundError","code":404}}`,
 		Facts{Error: Error{Set: true, Type: Text("NotFoundError"), Code: Text("404")}})
 	f("old error", `{"object":"error","message":"m","type":"NotFoundError","param":null,"code":404}`,

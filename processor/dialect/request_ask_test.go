@@ -213,3 +213,20 @@ func TestAskHoldsNothingBackWithoutOptions(t *testing.T) {
 		t.Errorf("got %s", out)
 	}
 }
+
+func TestHasOptions(t *testing.T) {
+	t.Parallel()
+	f := func(body string, want bool) {
+		t.Helper()
+		s := dialect.NewScanner(dialect.Chat, "")
+		s.Write([]byte(body))
+		if got := s.HasOptions(); got != want {
+			t.Errorf("%s: got %t, want %t", body, got, want)
+		}
+	}
+	f(`{"stream":true}`, false)
+	f(`{"stream_options":null}`, false)
+	f(`{"stream_options":{}}`, true)
+	f(`{"stream_options":"x"}`, true)
+	f(`{"extra":{"stream_options":{}}}`, false)
+}

@@ -101,6 +101,7 @@ func TestFormOfContentType(t *testing.T) {
 		{"multipart/form-data; boundary=\"a\r\nb\"", ""},
 		{"multipart/form-data; boundary=", ""},
 		{"multipart/form-data; boundary", ""},
+		{"multipart/form-data; boundary; boundary=b", "b"},
 		{"multipart/form-data", ""},
 		{"multipart/mixed; boundary=b", ""},
 		{"application/json; boundary=b", ""},

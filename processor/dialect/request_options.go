@@ -58,9 +58,7 @@ type options struct {
 func readOptions(b []byte) (o options, ok bool) {
 	o.empty = true
 	s := scan{b: b}
-	if !s.enter('{') {
-		return o, false
-	}
+	s.enter('{') // what the scanner found is an object
 	for s.more('}') {
 		o.empty = false
 		key := string(s.key())

@@ -78,6 +78,8 @@ func TestScanner(t *testing.T) {
 		"escapes":               {known: true, body: `{"mod\u0065l":"a\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00"}`, want: named("a\"\\/\b\f\n\r\t\u00e9\U0001F600")},
 		"lone surrogates":       {known: true, body: `{"model":"\ud83d\ud83d\ude00\ude00\ud83dx\ud83d\n\ud83d"}`, want: named("\uFFFD\U0001F600\uFFFD\uFFFDx\uFFFD\n\uFFFD")},
 		"bytes that are no UTF": {known: true, body: "{\"model\":\"a\xff\xfe\xe4\xbd\"}", want: named("a\uFFFD\uFFFD\uFFFD\uFFFD")},
+		"escapes in capitals":   {known: true, body: `{"model":"\u00E9"}`, want: named("é")},
+		"a long name":           {known: true, body: `{"` + strings.Repeat(`\u0061`, 99) + `":"x","model":"m"}`, want: named("m")},
 		"raw UTF-8":             {known: true, body: `{"model":"模型"}`, want: named("模型")},
 		"empty name":            {known: true, body: `{"model":""}`, want: named("")},
 		"the last one wins": {known: true, body: `{"model":"a","n":2,"stream":true,"model":"b","n":null,"stream":false}`,

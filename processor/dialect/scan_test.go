@@ -1,6 +1,9 @@
 package dialect
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestWhole(t *testing.T) {
 	t.Parallel()
@@ -22,4 +25,13 @@ func TestWhole(t *testing.T) {
 	f(`"a`, false)
 	f(`x`, false)
 	f(``, false)
+}
+
+// A name whose last escape makes it too long to be one of ours is passed over.
+func TestKey_HalfPairAtTheLimit(t *testing.T) {
+	t.Parallel()
+	f := read(Chat, "", `{"`+strings.Repeat("a", 30)+`\ud83d":1,"id":"x"}`)
+	if f.Skipped || string(f.ID) != "x" {
+		t.Errorf("got %+v", f)
+	}
 }
