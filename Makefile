@@ -54,7 +54,7 @@ generate: ## Write every generated file anew
 ##@ Check
 
 .PHONY: test
-test: lint unit fuzz integration ## All checks that need no more than Envoy: lint, unit, fuzz, integration
+test: lint unit coverage fuzz integration ## All checks that need no more than Envoy: lint, unit, coverage, fuzz, integration
 
 .PHONY: lint
 lint: tool-golangci-lint ## Run the linters
@@ -65,6 +65,10 @@ lint: tool-golangci-lint ## Run the linters
 unit: tool-envoy build ## Run the unit tests, with the race detector where a C compiler is found
 	@echo "unit: go test $(or $(RACE),without the race detector: no C compiler)"
 	@CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) ./...
+
+.PHONY: coverage
+coverage: ## Check that the measuring core's own tests cover it, but for what says why not
+	@internal/tools/coverage.sh 95 processor/sse processor/dialect processor/meter
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME seconds

@@ -212,3 +212,12 @@ func TestStallOfAChoice(t *testing.T) {
 	same(t, "stalls", r.Stalls, 1)
 	same(t, "keep-alives", r.KeepAlives, 9)
 }
+
+// A gap that no class has room for has no part in the median.
+func TestStall_BeyondEveryClass(t *testing.T) {
+	t.Parallel()
+	r := play(t, exchange{frames: []frame{
+		at(0, chunk(0, text("a"))), at(500_000_000, chunk(0, text("a"))), at(500_000_600, chunk(0, text("a"))),
+	}})
+	same(t, "stalls", r.Stalls, 2)
+}

@@ -131,8 +131,8 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	}
 	out, err := json.Marshal(&j)
 	if err != nil {
-		// Only a number that JSON does not have could do it, and json keeps
-		// those out.
+		// not covered: only a number that JSON does not have could do it, and the
+		// fields of json keep those out.
 		panic(fmt.Sprintf("encode a record: %v", err)) //nolint:forbidigo // violated invariant
 	}
 	return append(b, out...)
