@@ -44,6 +44,8 @@ type Config struct {
 	PreventCompression bool
 	// AskUsage has model servers asked for the usage of streams.
 	AskUsage AskUsage
+	// Capture names request headers whose values go into the record.
+	Capture []Capture
 	// Trusted says whose wishes about telemetry count.
 	Trusted Trusted
 	// Meter tunes the measuring of each exchange.

@@ -64,6 +64,7 @@ func (x *exchange) onRequestHeaders(m *wire.Message) error {
 	}
 	x.beginRequest(readRequestHead(m.Headers))
 	x.request.wish = x.cfg.Trusted.wishOf(m.Headers)
+	x.start.Captured = captured(x.cfg.Capture, m.Headers)
 	x.recordRequest(m)
 	x.request.hasBody = !m.EndOfStream
 	if m.EndOfStream {

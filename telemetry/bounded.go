@@ -60,6 +60,7 @@ func newBoundedNames(maxNames int, pinned ...string) *boundedNames {
 const (
 	foldUnproven = "model_unproven" // no server accepted it
 	foldFull     = "limit"
+	foldHeader   = "header" // of a header attribute, for either reason
 )
 
 // get returns name, cleaned, where it is known, or is proven and has room; else

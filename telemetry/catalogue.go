@@ -36,6 +36,9 @@ type Metric struct {
 	// pool; Attributes are what it carries beside them.
 	Common     bool
 	Attributes []string
+	// Headers tells that it carries the attributes that attributes.from_headers
+	// has on metrics.
+	Headers bool
 	// Buckets are a histogram's upper bounds, in Unit.
 	Buckets []float64
 }
@@ -80,6 +83,7 @@ var (
 		Common:      true, Attributes: []string{string(keyReason)}}
 	mRequests = Metric{Name: "inferspan.requests", Kind: Counter, Unit: requestUnit,
 		Description: "Exchanges that ended.",
+		Headers:     true,
 		Common:      true, Attributes: []string{string(keyOutcome), string(keyHTTPStatus), string(keyStream)}}
 	mActive = Metric{Name: "inferspan.request.active", Kind: ObservableUpDown, Unit: requestUnit,
 		Description: "Exchanges that have not ended.", Common: true}
@@ -87,21 +91,26 @@ var (
 		Description: "Exchanges that have not ended and whose response is an event stream.", Common: true}
 	mOutputTokens = Metric{Name: "inferspan.output_tokens", Kind: Counter, Unit: tokenUnit,
 		Description: "Generated tokens, by where their number comes from.",
+		Headers:     true,
 		Common:      true, Attributes: []string{string(keyUsageSource)}}
 	mInputTokens = Metric{Name: "inferspan.input_tokens", Kind: Counter, Unit: tokenUnit,
 		Description: "Tokens of prompts, cached ones included, as the server reported them.",
+		Headers:     true,
 		Common:      true, Attributes: []string{string(keyUsageSource)}}
 	mCachedTokens = Metric{Name: "inferspan.cached_input_tokens", Kind: Counter, Unit: tokenUnit,
 		Description: "Tokens of prompts that the server took from its cache.",
+		Headers:     true,
 		Common:      true, Attributes: []string{string(keyUsageSource)}}
 	mReasoningTokens = Metric{Name: "inferspan.reasoning_output_tokens", Kind: Counter, Unit: tokenUnit,
 		Description: "Generated tokens that were reasoning, as the server reported them.",
+		Headers:     true,
 		Common:      true, Attributes: []string{string(keyUsageSource)}}
 	mWasted = Metric{Name: "inferspan.wasted_tokens", Kind: Counter, Unit: tokenUnit,
 		Description: "Tokens that were computed for exchanges that failed or were cancelled: " +
 			"stage decode, the tokens generated, estimates included; stage prefill, the prompt's tokens " +
 			"less those from the cache, where the server reported them.",
-		Common: true, Attributes: []string{string(keyOutcome), string(keyStage)}}
+		Headers: true,
+		Common:  true, Attributes: []string{string(keyOutcome), string(keyStage)}}
 	mOverhead = Metric{Name: "inferspan.processor.overhead", Kind: Histogram, Unit: secondsUnit, Buckets: bucketsOverhead,
 		Description: "Time that one message of Envoy took us, from having it to having answered it.",
 		Attributes:  []string{string(keyPhase)}}

@@ -120,7 +120,7 @@ Spans and metrics go over OTLP (` + "`grpc`" + `, or by ` + "`OTEL_EXPORTER_OTLP
 Differing from the SDK's defaults: metrics go every 15 s (` + "`OTEL_METRIC_EXPORT_INTERVAL`" + `), spans wait at most 1 s for their batch (` + "`OTEL_BSP_SCHEDULE_DELAY`" + `),
 and the queue of spans is bounded by 32 MiB of memory; ` + "`OTEL_BSP_MAX_QUEUE_SIZE`" + `, if set, bounds their number too.
 
-Neither prompts nor completions nor headers are ever among it. What a client can choose freely is cut at 128 bytes, and becomes the value of a metric's attribute
+Neither prompts nor completions are ever among it, nor headers, but those that ` + "`attributes.from_headers`" + ` names. What a client can choose freely is cut at 128 bytes, and becomes the value of a metric's attribute
 only where it is bounded: a model that is not configured is named once a server has accepted it, up to 200 of them, and ` + "`" + otherValue + "`" + ` before and beyond.
 
 On ` + "`/metrics`" + `, dots in names are underscores, and units and ` + "`_total`" + ` are appended: ` + "`gen_ai_server_time_to_first_token_seconds_bucket`" + `.
@@ -138,11 +138,14 @@ func document() string {
 	for _, e := range Events() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", e.Name, quoted(e.Attributes), e.Description)
 	}
-	fmt.Fprintf(&b, "\n## Metrics\n\nCommon attributes: %s.\n\n| metric | kind | unit | attributes | meaning |\n| --- | --- | --- | --- | --- |\n", quoted(commonAttributes()))
+	fmt.Fprintf(&b, "\n## Metrics\n\nCommon attributes: %s. Headers: what `attributes.from_headers` has on metrics.\n\n| metric | kind | unit | attributes | meaning |\n| --- | --- | --- | --- | --- |\n", quoted(commonAttributes()))
 	for _, m := range Metrics() {
 		attributes := quoted(m.Attributes)
 		if m.Common {
 			attributes = strings.TrimSuffix("common, "+attributes, ", ")
+		}
+		if m.Headers {
+			attributes += ", headers"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.Name, m.Kind, m.Unit, attributes, m.Description)
 	}

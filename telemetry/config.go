@@ -20,6 +20,8 @@ type Config struct {
 	Models []string
 	Trace  TraceConfig
 	SLOs   []SLO
+	// HeaderAttributes are what captured request headers become.
+	HeaderAttributes []HeaderAttribute
 	// Live returns the exchanges that have not ended; nil: none are shown.
 	// It is called at each collection of metrics.
 	Live   func() []meter.Live

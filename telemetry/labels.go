@@ -57,7 +57,8 @@ type variant struct {
 	status                                    int
 	stream                                    streaming
 	slo                                       string
-	met                                       bool // with slo
+	met                                       bool   // with slo
+	headers                                   string // as headerAttributes.label joins them
 }
 
 type streaming uint8
@@ -113,6 +114,7 @@ func (s *labelSet) with(v variant) *options {
 	if v.slo != "" {
 		kvs = append(kvs, keySLOName.String(v.slo), keySLOMet.Bool(v.met))
 	}
+	kvs = appendLabel(kvs, v.headers)
 	o := newOptions(kvs...)
 	if len(s.variants) < maxVariants {
 		s.variants[v] = o

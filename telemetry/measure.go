@@ -48,7 +48,8 @@ func (t *Telemetry) measure(ctx context.Context, r *meter.Record) {
 	}
 	outcome := string(r.Outcome)
 	i.duration.Record(ctx, r.End.Seconds(), set.with(variant{outcome: outcome, errorType: fault}).record...)
-	i.requests.Add(none, 1, set.with(variant{outcome: outcome, status: r.Status, stream: streamOf(r)}).add...)
+	headers := t.headers.label(r.Captured, success(r.Status), i.folded)
+	i.requests.Add(none, 1, set.with(variant{outcome: outcome, status: r.Status, stream: streamOf(r), headers: headers}).add...)
 	if r.NoFirstToken != "" && !r.FirstToken.OK {
 		i.noFirst.Record(none, r.End.Seconds(), set.with(variant{reason: string(r.NoFirstToken)}).record...)
 	}
@@ -64,14 +65,14 @@ func (t *Telemetry) measure(ctx context.Context, r *meter.Record) {
 	if r.Skipped > 0 {
 		i.skipped.Add(none, r.Skipped, set.plain.add...)
 	}
-	t.measureTokens(r, set)
+	t.measureTokens(r, set, headers)
 	t.measureExchange(r, set)
 	t.measureSLOs(r, set)
 }
 
-func (t *Telemetry) measureTokens(r *meter.Record, set *labelSet) {
+func (t *Telemetry) measureTokens(r *meter.Record, set *labelSet, headers string) {
 	i, none := t.instruments, context.Background()
-	output := set.with(variant{source: string(r.OutputSource)}).add
+	output := set.with(variant{source: string(r.OutputSource), headers: headers}).add
 	if r.OutputTokens.OK {
 		i.output.Add(none, r.OutputTokens.V, output...)
 	}
@@ -81,7 +82,7 @@ func (t *Telemetry) measureTokens(r *meter.Record, set *labelSet) {
 	if source != meter.SourceContinuous {
 		source = meter.SourceUsage
 	}
-	reported := set.with(variant{source: string(source)}).add
+	reported := set.with(variant{source: string(source), headers: headers}).add
 	addCount(i.input, r.PromptTokens, reported)
 	addCount(i.cached, r.CachedTokens, reported)
 	addCount(i.reasoning, r.ReasoningTokens, reported)
@@ -90,10 +91,10 @@ func (t *Telemetry) measureTokens(r *meter.Record, set *labelSet) {
 		return
 	}
 	outcome := string(r.Outcome)
-	addCount(i.wasted, r.OutputTokens, set.with(variant{outcome: outcome, stage: stageDecode}).add)
+	addCount(i.wasted, r.OutputTokens, set.with(variant{outcome: outcome, stage: stageDecode, headers: headers}).add)
 	if r.PromptTokens.OK {
 		computed := max(0, r.PromptTokens.V-r.CachedTokens.V)
-		i.wasted.Add(none, computed, set.with(variant{outcome: outcome, stage: stagePrefill}).add...)
+		i.wasted.Add(none, computed, set.with(variant{outcome: outcome, stage: stagePrefill, headers: headers}).add...)
 	}
 }
 

@@ -137,6 +137,9 @@ func newEntry(r *meter.Record) entry {
 	for _, f := range r.Finish {
 		text += len(f.V) + int(unsafe.Sizeof(f))
 	}
+	for _, c := range r.Captured {
+		text += len(c.Value) + int(unsafe.Sizeof(c))
+	}
 	bytes := int(unsafe.Sizeof(*r)) + text +
 		cap(r.Marks)*int(unsafe.Sizeof(meter.Mark{})) +
 		(cap(r.Timeline.Gaps100us)+cap(r.Timeline.Tokens))*4 +

@@ -189,6 +189,9 @@ func (m *spanMaker) attributes(e entry, operation, model string, thinned, droppe
 		a.milliseconds(keyEnginePrefill, s.TimeToFirstTokenMS)
 		a.milliseconds(keyEngineDecode, s.GenerationTimeMS)
 	}
+	for _, c := range r.Captured {
+		a.text(attribute.Key(c.Attribute), c.Value)
+	}
 	if m.detailOf(r) >= detailTimeline && len(r.Timeline.Gaps100us) > 0 {
 		a = append(a,
 			keyTimelineGaps.IntSlice(ints(r.Timeline.Gaps100us)),

@@ -26,6 +26,7 @@ type Telemetry struct {
 	head        *head
 	keep        *keeper
 	slos        sloList
+	headers     headerAttributes
 	labels      *labels
 	instruments *instruments
 	config      *configMetrics
@@ -51,6 +52,10 @@ func newTelemetry(ctx context.Context, c Config, exporter sdktrace.SpanExporter)
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
+	headers, err := newHeaderAttributes(c.HeaderAttributes)
+	if err != nil {
+		return nil, err
+	}
 	env := environment{get: c.Getenv, log: c.Logger}
 	res, err := newResource(ctx, env, c.Version)
 	if err != nil {
@@ -60,6 +65,7 @@ func newTelemetry(ctx context.Context, c Config, exporter sdktrace.SpanExporter)
 	t := &Telemetry{
 		keep:    newKeeper(c.Trace.Keep, c.SLOs),
 		slos:    c.SLOs,
+		headers: headers,
 		head:    newHead(c.Trace, env.sampler()),
 		reasons: newBoundedNames(maxErrorTypes),
 		intake:  newQueue(intakeBytes, 0),

@@ -47,10 +47,29 @@ func telemetrySettings(c config.Config, version string, log *slog.Logger, live f
 			Events:          c.Trace.Events,
 			Keep:            keepSettings(c.Trace.Keep),
 		},
-		SLOs:   sloSettings(c.SLO),
+		SLOs: sloSettings(c.SLO),
+
+		HeaderAttributes: headerAttributes(c.Attributes.FromHeaders),
+
 		Live:   live,
 		Logger: log,
 	}
+}
+
+func headerAttributes(all []config.HeaderAttribute) []telemetry.HeaderAttribute {
+	out := make([]telemetry.HeaderAttribute, 0, len(all))
+	for _, a := range all {
+		out = append(out, telemetry.HeaderAttribute{Name: a.Attribute, MaxValues: a.MetricValues})
+	}
+	return out
+}
+
+func captures(all []config.HeaderAttribute) []processor.Capture {
+	out := make([]processor.Capture, 0, len(all))
+	for _, a := range all {
+		out = append(out, processor.Capture{Header: a.Header, Attribute: a.Attribute})
+	}
+	return out
 }
 
 func sloSettings(slos []config.SLO) []telemetry.SLO {
@@ -91,6 +110,7 @@ func processorSettings(c config.Config, log *slog.Logger, r *route.Router, t *te
 		PreventCompression: c.Response.Compression == "prevent",
 		AskUsage:           askUsage[c.Usage.Ask],
 		Trusted:            trustedSettings(c.Trusted, log),
+		Capture:            captures(c.Attributes.FromHeaders),
 		Meter: meter.Options{
 			GapBounds: telemetry.GapBounds(),
 			MaxChunks: c.Trace.ChunkEvents.Max,

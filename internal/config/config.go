@@ -31,6 +31,7 @@ type Config struct {
 	Pools        []Pool        `yaml:"pools" change:"live"`
 	Models       []Model       `yaml:"models" change:"live"`
 	Trace        Trace         `yaml:"trace"`
+	Attributes   Attributes    `yaml:"attributes"`
 	SLO          []SLO         `yaml:"slo"`
 	Trusted      Trusted       `yaml:"trusted" change:"live"`
 	Journal      Journal       `yaml:"journal"`

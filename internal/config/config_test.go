@@ -80,6 +80,9 @@ func TestParse_Valid(t *testing.T) {
 				Slow: Thresholds{TTFT: 2 * time.Second, TPOT: 50 * time.Millisecond, Duration: time.Minute},
 			},
 		},
+		Attributes: Attributes{FromHeaders: []HeaderAttribute{
+			{Header: "X-Team", Attribute: "team", MetricValues: 20}, {Header: "x-user", Attribute: "user"},
+		}},
 		SLO: []SLO{
 			{
 				Name: "fast", Match: SLOMatch{Operation: "chat", Model: "big", Pool: "again"},

@@ -25,6 +25,7 @@ func (c *Config) validate() []Fault {
 	v.tls("admin_tls", c.AdminTLS)
 	v.pools(c.Pools)
 	v.models(c.Models)
+	v.headerAttributes(c.Attributes.FromHeaders, c.Trusted.Header)
 	v.slos(c.SLO)
 	v.trusted(c.Trusted)
 	return v.faults

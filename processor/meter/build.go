@@ -12,6 +12,7 @@ func (m *Meter) record(at time.Duration) *Record {
 		Trace:       m.start.Trace,
 		Start:       m.start.At,
 		StartSource: m.start.Source,
+		Captured:    m.start.Captured,
 
 		Method:       m.start.Method,
 		Path:         m.start.Path,

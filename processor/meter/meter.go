@@ -43,6 +43,7 @@ type Start struct {
 	Method    string
 	Path      string // as sent; the query string is dropped
 	Trace     Trace
+	Captured  []Captured
 }
 
 // Options tune a Meter; the zero value takes the defaults.

@@ -28,6 +28,10 @@ type Record struct {
 	Start       time.Time
 	StartSource StartSource
 
+	// Captured are the request headers that the configuration asks for, by the
+	// names that it gives them.
+	Captured []Captured
+
 	Method       string
 	Path         string // without its query string
 	Dialect      dialect.Dialect
@@ -96,6 +100,9 @@ type Record struct {
 	MarksThinned int64 // chunks that gave way as the stream grew
 	Timeline     Timeline
 }
+
+// Captured is the value of a request header, as the client sent it.
+type Captured struct{ Attribute, Value string }
 
 // Trace is an exchange's place in a trace, decided when the request headers came.
 type Trace struct {
