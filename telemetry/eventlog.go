@@ -11,6 +11,7 @@ import (
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/credentials"
 )
 
 // eventLog makes log records of events. It is not safe for concurrent use.
@@ -98,14 +99,23 @@ func (e environment) newLogExporter(ctx context.Context) (sdklog.Exporter, error
 	if err != nil {
 		return nil, err
 	}
+	secure := e.exportTLS("LOGS")
 	if p == protocolGRPC {
-		exporter, err := otlploggrpc.New(ctx)
+		var options []otlploggrpc.Option
+		if secure != nil {
+			options = append(options, otlploggrpc.WithTLSCredentials(credentials.NewTLS(secure)))
+		}
+		exporter, err := otlploggrpc.New(ctx, options...)
 		if err != nil {
 			return nil, fmt.Errorf("making the OTLP gRPC log exporter: %w", err)
 		}
 		return exporter, nil
 	}
-	exporter, err := otlploghttp.New(ctx)
+	var options []otlploghttp.Option
+	if secure != nil {
+		options = append(options, otlploghttp.WithTLSClientConfig(secure))
+	}
+	exporter, err := otlploghttp.New(ctx, options...)
 	if err != nil {
 		return nil, fmt.Errorf("making the OTLP HTTP log exporter: %w", err)
 	}

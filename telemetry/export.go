@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"google.golang.org/grpc/credentials"
 )
 
 // The bounds of the export.
@@ -54,14 +55,23 @@ func (e environment) newSpanExporter(ctx context.Context) (sdktrace.SpanExporter
 	if err != nil {
 		return nil, err
 	}
+	secure := e.exportTLS("TRACES")
 	if p == protocolGRPC {
-		exporter, err := otlptracegrpc.New(ctx)
+		var options []otlptracegrpc.Option
+		if secure != nil {
+			options = append(options, otlptracegrpc.WithTLSCredentials(credentials.NewTLS(secure)))
+		}
+		exporter, err := otlptracegrpc.New(ctx, options...)
 		if err != nil {
 			return nil, fmt.Errorf("making the OTLP gRPC span exporter: %w", err)
 		}
 		return exporter, nil
 	}
-	exporter, err := otlptracehttp.New(ctx)
+	var options []otlptracehttp.Option
+	if secure != nil {
+		options = append(options, otlptracehttp.WithTLSClientConfig(secure))
+	}
+	exporter, err := otlptracehttp.New(ctx, options...)
 	if err != nil {
 		return nil, fmt.Errorf("making the OTLP HTTP span exporter: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/resource"
+	"google.golang.org/grpc/credentials"
 )
 
 // metricInterval is how often metrics go out over OTLP unless
@@ -101,14 +102,23 @@ func (e environment) newMetricExporter(ctx context.Context) (sdkmetric.Exporter,
 	if err != nil {
 		return nil, err
 	}
+	secure := e.exportTLS("METRICS")
 	if p == protocolGRPC {
-		exporter, err := otlpmetricgrpc.New(ctx)
+		var options []otlpmetricgrpc.Option
+		if secure != nil {
+			options = append(options, otlpmetricgrpc.WithTLSCredentials(credentials.NewTLS(secure)))
+		}
+		exporter, err := otlpmetricgrpc.New(ctx, options...)
 		if err != nil {
 			return nil, fmt.Errorf("making the OTLP gRPC metric exporter: %w", err)
 		}
 		return exporter, nil
 	}
-	exporter, err := otlpmetrichttp.New(ctx)
+	var options []otlpmetrichttp.Option
+	if secure != nil {
+		options = append(options, otlpmetrichttp.WithTLSClientConfig(secure))
+	}
+	exporter, err := otlpmetrichttp.New(ctx, options...)
 	if err != nil {
 		return nil, fmt.Errorf("making the OTLP HTTP metric exporter: %w", err)
 	}

@@ -3,21 +3,14 @@ package main
 import (
 	"errors"
 	"log/slog"
-	"os"
 	"slices"
 
 	"github.com/inferspan/inferspan/internal/config"
 )
 
-// The part of the configuration that the file itself is, and the one that the
-// OTLP exporters read for themselves; the others are named as their keys.
-const (
-	partFile     = "file"
-	partExporter = "exporter"
-)
-
-// errExporter is why the exporters' certificates are never read anew.
-var errExporter = errors.New("the OTLP exporters read their certificates once: restart to use the new ones")
+// partFile is the part of the configuration that the file itself is; the others
+// are named as their keys.
+const partFile = "file"
 
 // newReloader returns what keeps s to what file says. taken is how the file was
 // when s got its configuration.
@@ -27,11 +20,6 @@ func newReloader(file string, taken *watched, s *server, level *slog.LevelVar) *
 		if c != nil {
 			r.parts = append(r.parts, c.watched)
 		}
-	}
-	if files := exporterFiles(os.Getenv); len(files) > 0 {
-		w := watch(partExporter, files)
-		w.read = func() error { return errExporter }
-		r.parts = append(r.parts, w)
 	}
 	names := make([]string, 0, len(r.parts))
 	for _, w := range r.parts {
@@ -95,17 +83,4 @@ func faultsOf(err error) []string {
 		return faults.Lines()
 	}
 	return []string{err.Error()}
-}
-
-// exporterFiles are the files that the OTLP exporters read when they begin.
-func exporterFiles(getenv func(string) string) []string {
-	var files []string
-	for _, signal := range []string{"", "TRACES_", "METRICS_", "LOGS_"} {
-		for _, kind := range []string{"CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"} {
-			if name := getenv("OTEL_EXPORTER_OTLP_" + signal + kind); name != "" && !slices.Contains(files, name) {
-				files = append(files, name)
-			}
-		}
-	}
-	return files
 }

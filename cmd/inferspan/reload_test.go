@@ -103,22 +103,3 @@ func TestReload(t *testing.T) {
 		t.Errorf("drains for %v", line["timeout"])
 	}
 }
-
-func TestExporterFiles(t *testing.T) {
-	env := map[string]string{"OTEL_EXPORTER_OTLP_CERTIFICATE": "ca", "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE": "ca", "OTEL_EXPORTER_OTLP_METRICS_CLIENT_KEY": "key"}
-	if diff := cmp.Diff([]string{"ca", "key"}, exporterFiles(func(k string) string { return env[k] })); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// The exporters' certificates can't be taken: that is said.
-func TestReload_ExporterCertificates(t *testing.T) {
-	file := write(t, "none")
-	t.Setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", file)
-	s := startServe(t, atAnyPort)
-	line := s.reload(t, "admin: 127.0.0.1:0\n"+atAnyPort, refused)
-	if line["part"] != "exporter" {
-		t.Errorf("the line is %v", line)
-	}
-	s.metric(t, `inferspan_config_failures_total{inferspan_reason="exporter"} 1`, `inferspan_config_current 0`)
-}
