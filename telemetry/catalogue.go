@@ -161,7 +161,7 @@ func Metrics() []Metric {
 		mStreamTokens, mSilence,
 		mStalls, mEngineQueue, mEnginePrefill, mEngineDecode, mChoices,
 		mRouteDecisions, mRouteDuration, mAttempts,
-		mSLORequests, mSLOTarget,
+		mSLORequests, mSLOTarget, mClockOffset,
 		mConfigReloads, mConfigFailures, mConfigCurrent, mBuildInfo,
 	}
 }

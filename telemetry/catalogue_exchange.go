@@ -30,6 +30,8 @@ var (
 	mSLOTarget = Metric{Name: "inferspan.slo.target", Kind: Gauge, Unit: "1",
 		Description: "The part of the exchanges that is to keep the SLO's promise.",
 		Attributes:  []string{string(keySLOName)}}
+	mClockOffset = Metric{Name: "inferspan.envoy.clock_offset", Kind: Gauge, Unit: secondsUnit,
+		Description: "How far Envoy's clock is behind ours, negative where it is ahead: the smallest time in the last minute from a request's start to its arrival here. Of several Envoys it is the one furthest off."}
 	mAttempts = Metric{Name: "inferspan.upstream.attempts", Kind: Counter, Unit: "{attempt}",
 		Description: "Tries of Envoy to have an exchange served, the first among them, where it tells their number.",
 		Common:      true, Attributes: []string{string(keyRouteReason)}}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/inferspan/inferspan/processor/meter"
 )
@@ -24,7 +25,11 @@ type Config struct {
 	HeaderAttributes []HeaderAttribute
 	// Live returns the exchanges that have not ended; nil: none are shown.
 	// It is called at each collection of metrics.
-	Live   func() []meter.Live
+	Live func() []meter.Live
+	// ClockOffset returns how far Envoy's clock is behind ours, ok where that is
+	// known; nil: it is not shown.
+	ClockOffset func() (offset time.Duration, ok bool)
+
 	Logger *slog.Logger // nil: slog.Default()
 	// Getenv reads the environment; nil: os.Getenv. The SDK's exporters, limits
 	// and readers read the variables that they know by themselves, from the

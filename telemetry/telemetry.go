@@ -115,6 +115,11 @@ func (t *Telemetry) openMetrics(ctx context.Context, c Config, env environment, 
 			return err
 		}
 		t.labels = newLabels(c.Models)
+		if c.ClockOffset != nil {
+			if err := observeOffset(mt, c.ClockOffset); err != nil {
+				return err
+			}
+		}
 		if c.Live == nil {
 			return nil
 		}

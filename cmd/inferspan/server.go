@@ -80,7 +80,14 @@ func newServer(ctx context.Context, c config.Config, version string, log *slog.L
 		}
 		return nil
 	}
-	s.telemetry, err = telemetry.New(ctx, telemetrySettings(c, version, log, live))
+	observed := telemetrySettings(c, version, log, live)
+	observed.ClockOffset = func() (time.Duration, bool) {
+		if s := service.Load(); s != nil {
+			return s.ClockOffset()
+		}
+		return 0, false
+	}
+	s.telemetry, err = telemetry.New(ctx, observed)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("set up telemetry: %w", err), s.endRecorder(ctx), s.close())
 	}

@@ -40,7 +40,7 @@ func (v *validator) headerAttributes(all []HeaderAttribute, trusted string) {
 		switch {
 		case !validHeader(a.Header):
 			v.failf(path+".header", "%s; allowed: the name of a header", nameProblem(a.Header))
-		case slices.Contains(credentials, name) || name == strings.ToLower(trusted):
+		case slices.Contains(credentials, name) || strings.EqualFold(name, trusted):
 			v.failf(path+".header", "%q holds a secret; allowed: a header that may be shown", a.Header)
 		}
 		switch j, twice := first[a.Attribute]; {

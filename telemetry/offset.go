@@ -1,0 +1,25 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+)
+
+// observeOffset shows the offset of Envoy's clock while it is known.
+func observeOffset(mt metric.Meter, offset func() (time.Duration, bool)) error {
+	_, err := mt.Float64ObservableGauge(mClockOffset.Name,
+		metric.WithUnit(mClockOffset.Unit), metric.WithDescription(mClockOffset.Description),
+		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+			if d, ok := offset(); ok {
+				o.Observe(d.Seconds())
+			}
+			return nil
+		}))
+	if err != nil {
+		return fmt.Errorf("observing the offset of Envoy's clock: %w", err)
+	}
+	return nil
+}
