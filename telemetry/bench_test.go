@@ -94,6 +94,7 @@ func BenchmarkSpan(b *testing.B) {
 			c.setDefaults()
 			m := newSpanMaker(c.Trace, nil, "")
 			batch := []entry{newEntry(r)}
+			batch[0].verdict = newKeeper(c.Trace.Keep, nil).judge(r)
 			b.ReportAllocs()
 			for b.Loop() {
 				m.spans(batch)
