@@ -54,7 +54,7 @@ generate: ## Write every generated file anew
 ##@ Check
 
 .PHONY: test
-test: lint unit coverage fuzz integration ## All checks that need no more than Envoy: lint, unit, coverage, fuzz, integration
+test: lint unit coverage rules fuzz integration ## All checks that need no more than Envoy: lint, unit, coverage, rules, fuzz, integration
 
 .PHONY: lint
 lint: tool-golangci-lint ## Run the linters
@@ -69,6 +69,11 @@ unit: tool-envoy build ## Run the unit tests, with the race detector where a C c
 .PHONY: coverage
 coverage: ## Check that the measuring core's own tests cover it, but for what says why not
 	@internal/tools/coverage.sh 95 processor/sse processor/dialect processor/meter
+
+.PHONY: rules
+rules: ## Switch each rule of token evidence off, and check that a test fails (minutes)
+	@echo "rules: go test -tags rules"
+	@go test -count=1 -tags rules -timeout 20m ./internal/rules
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME seconds

@@ -6,6 +6,8 @@ import (
 	"github.com/inferspan/inferspan/processor/dialect"
 )
 
+// That each rule is held by a test, here or nearby, is what internal/rules shows.
+
 // d returns the number of tokens that the only evidence event of a stream is
 // told to have; 0: not known; -1: there is no evidence.
 func d(t *testing.T, ask dialect.Request, data string) int32 {
