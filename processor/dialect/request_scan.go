@@ -281,13 +281,18 @@ func (s *Scanner) skip(p []byte, i int) int {
 	return i
 }
 
-// readLiteral reads a number or word, up to the byte after it.
+// readLiteral reads a number or word, up to the byte after it. A byte that can
+// be neither in one nor behind it breaks the body off, as in a string.
 func (s *Scanner) readLiteral(p []byte, i int) int {
 	for ; i < len(p); i++ {
 		c := p[i]
 		if isSpace(c) || c == ',' || c == '}' || c == ']' {
 			s.endValue(kindLiteral, s.offset+int64(i))
 			return i
+		}
+		if !literalByte[c] {
+			s.state, s.open = stateOver, -1
+			return i + 1
 		}
 		if s.token.put(c); s.token.tooLong {
 			s.open = -1

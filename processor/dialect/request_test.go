@@ -109,6 +109,7 @@ func TestScanner(t *testing.T) {
 		"after its end":          {known: true, body: `{"model":"m"}{"model":"b"}`, want: named("m")},
 		"broken off after model": {known: true, unfinished: true, body: `{"model":"m","messages":[{"role":"user","content":"x`, want: named("m", func(r *dialect.Request) { r.LastRole = "user" })},
 		"broken off in a second": {known: true, unfinished: true, body: `{"model":"m","model":"b`, want: named("m")},
+		"a quote in a number":    {body: `{"x":0","n":1}`, want: nothing()},
 		"broken off in a number": {unfinished: true, body: `{"n":12`, want: nothing()},
 		"broken off in model":    {unfinished: true, body: `{"model":"m`, want: nothing()},
 		"no comma":               {known: true, body: `{"model":"m" "n":2}`, want: named("m")},
