@@ -24,7 +24,7 @@ func Fill(rec *Recording) error {
 	req.Headers = Keep(req.Headers)
 	f := filler{strict: !dialect.ForPath(req.Path).Known()}
 	req.Body = bytes.Clone(req.Body)
-	if boundary := boundaryOf(req.Headers.Get("content-type")); boundary != "" {
+	if boundary := dialect.FormBoundary(req.Headers.Get("content-type")); boundary != "" {
 		fillForm(req.Body, boundary)
 	} else {
 		f.body(req.Body)

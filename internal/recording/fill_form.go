@@ -3,6 +3,8 @@ package recording
 import (
 	"bytes"
 	"strings"
+
+	"github.com/inferspan/inferspan/processor/dialect"
 )
 
 // keptFields are the fields of a form that have no content.
@@ -11,47 +13,34 @@ var keptFields = map[string]bool{
 	"response_format": true, "temperature": true,
 }
 
-// boundaryOf returns the boundary of a multipart form, "" for none.
-func boundaryOf(contentType string) string {
-	kind, rest, _ := strings.Cut(contentType, ";")
-	if !strings.EqualFold(strings.TrimSpace(kind), "multipart/form-data") {
-		return ""
-	}
-	for parameter := range strings.SplitSeq(rest, ";") {
-		name, value, _ := strings.Cut(parameter, "=")
-		if strings.EqualFold(strings.TrimSpace(name), "boundary") {
-			return strings.Trim(strings.TrimSpace(value), `"`)
-		}
-	}
-	return ""
-}
-
-// fillForm fills a multipart form: what its parts have, but for the fields that
-// are kept, and their names, but for those.
+// fillForm fills a multipart form as the scanner of requests reads one: what its
+// parts have, but for the fields that are kept, and their names, but for those.
+// From where the scanner gives it up, all is filled.
 func fillForm(b []byte, boundary string) {
 	delimiter := []byte("--" + boundary)
-	end := nextDelimiter(b, delimiter, true)
-	fillPart(b[:end]) // what stands before the first part
-	for end < len(b) {
-		b = b[end:]
-		line := bytes.IndexByte(b, '\n') + 1 // the delimiter's
-		if line == 0 {
+	for keeps := false; ; {
+		end := nextDelimiter(b, delimiter)
+		if !keeps || end == len(b) {
+			// What nothing ends is no value, and may be anything.
+			fillPart(b[:end])
+		}
+		if end == len(b) {
 			return
 		}
-		part := b[line:]
-		end = nextDelimiter(part, delimiter, false)
-		part = part[:end]
-		end += line
-		if content, keeps := fillPartHead(part); !keeps {
-			fillPart(content)
+		b = bytes.TrimLeft(b[end+len(delimiter):], " \t")
+		if !bytes.HasPrefix(b, []byte("\r\n")) {
+			// The last one, or broken. What ended the value stays: any dash did.
+			fillPart(bytes.TrimLeft(b, "-"))
+			return
 		}
+		b, keeps = fillPartHead(b[len("\r\n"):])
 	}
 }
 
-// nextDelimiter returns where the line of the next delimiter begins, the length
-// of b where there is none. The line end before it is not part of what it ends;
-// where begins is set it may be the first line.
-func nextDelimiter(b, delimiter []byte, begins bool) int {
+// nextDelimiter returns where in a part's content, or before the first part, the
+// next delimiter begins, the length of b where there is none. Before it stands
+// CR LF, or nothing.
+func nextDelimiter(b, delimiter []byte) int {
 	for from := 0; ; {
 		i := bytes.Index(b[from:], delimiter)
 		if i < 0 {
@@ -60,54 +49,42 @@ func nextDelimiter(b, delimiter []byte, begins bool) int {
 		i += from
 		from = i + 1
 		after := b[i+len(delimiter):]
-		if len(after) > 0 && strings.IndexByte("\r\n- \t", after[0]) < 0 {
+		if len(after) == 0 || strings.IndexByte("\r- \t", after[0]) < 0 {
 			continue // a longer one
 		}
-		if i == 0 && begins || i > 0 && b[i-1] == '\n' {
+		if i == 0 || bytes.HasSuffix(b[:i], []byte("\r\n")) {
 			return i
 		}
 	}
 }
 
-// fillPartHead fills the header lines of a part and returns its content, and
-// whether that is kept.
-func fillPartHead(part []byte) (content []byte, keeps bool) {
-	for len(part) > 0 {
-		end := bytes.IndexByte(part, '\n')
+// fillPartHead fills the header lines of a part and returns what comes after
+// them, and whether its content is kept.
+func fillPartHead(b []byte) (rest []byte, keeps bool) {
+	for {
+		end := bytes.IndexByte(b, '\n')
 		if end < 0 {
-			fillPart(part)
+			fillPart(b)
 			return nil, false
 		}
-		line := part[:end]
-		part = part[end+1:]
-		if len(bytes.TrimRight(line, "\r")) == 0 {
-			return part, keeps
+		line := bytes.TrimSuffix(b[:end], []byte("\r"))
+		b = b[end+1:]
+		if len(line) == 0 {
+			return b, keeps
 		}
-		if bytes.EqualFold(line[:min(len(line), len("content-disposition"))], []byte("content-disposition")) {
-			keeps = keptFields[fieldOf(string(line))]
-			if keeps {
-				continue
-			}
-		}
-		fillPart(line)
-	}
-	return nil, false
-}
-
-// fieldOf returns the field that a content-disposition names, "" for a file.
-func fieldOf(line string) string {
-	field := ""
-	_, rest, _ := strings.Cut(line, ";")
-	for parameter := range strings.SplitSeq(rest, ";") {
-		name, value, _ := strings.Cut(parameter, "=")
-		switch strings.ToLower(strings.TrimSpace(name)) {
-		case "name":
-			field = strings.Trim(strings.TrimSpace(value), `"`)
-		case "filename", "filename*":
-			return ""
+		field, ok := dialect.FormField(line)
+		switch {
+		case !ok:
+			fillPart(line)
+		case keptFields[field]:
+			keeps = true
+		default:
+			// It stays one, since the last of several counts.
+			keeps = false
+			_, value, _ := bytes.Cut(line, []byte(":"))
+			fillPart(value)
 		}
 	}
-	return field
 }
 
 // fillPart fills what may be anything, a file too. No delimiter comes to be in

@@ -235,11 +235,14 @@ func TestFillForm(t *testing.T) {
 		"content-disposition: form-data; name=\"file\"; filename=\"bob.wav\"\ncontent-type: audio/wav\n\nRIFF\xff\n--ab cd\n---ab c\n--ab c\n"+
 		"content-disposition: form-data; name=prompt\n\nbob\n--ab c\ncontent-disposition: form-data; name=stream\n\ntrue\n--ab c--\nbob",
 		"--ab c\nContent-Disposition: form-data; name=\"model\"\n\nwhisper-1\n--ab c  \n"+
-			"xxxxxxxxxxxxxxxxxxx: xxxxxxxxx; xxxx=\"xxxx\"; xxxxxxxx=\"xxx.xxx\"\nxxxxxxxxxxxx: xxxxx/xxx\n\nxxxx?\nxxxx xx\nxxxxx x\n--ab c\n"+
-			"xxxxxxxxxxxxxxxxxxx: xxxxxxxxx; xxxx=xxxxxx\n\nxxx\n--ab c\ncontent-disposition: form-data; name=stream\n\ntrue\n--ab c--\nxxx")
+			"content-disposition: xxxxxxxxx; xxxx=\"xxxx\"; xxxxxxxx=\"xxx.xxx\"\nxxxxxxxxxxxx: xxxxx/xxx\n\nxxxx?\nxxxx xx\nxxxxx x\n--ab c\n"+
+			"content-disposition: xxxxxxxxx; xxxx=xxxxxx\n\nxxx\n--ab c\ncontent-disposition: form-data; name=stream\n\ntrue\n--ab c--\nxxx")
 	f(kind, "bob\n--ab c\ncontent-disposition: form-data; filename=bob; name=\"model\"\n\nbob\n--ab c\nbob",
-		"xxx\n--ab c\nxxxxxxxxxxxxxxxxxxx: xxxxxxxxx; xxxxxxxx=xxx; xxxx=\"xxxxx\"\n\nxxx\n--ab c\nxxx")
-	f(kind, "--ab c", "--ab c")
+		"xxx\n--ab c\ncontent-disposition: xxxxxxxxx; xxxxxxxx=xxx; xxxx=\"xxxxx\"\n\nxxx\n--ab c\nxxx")
+	f(kind, "--ab c", "xxxx x")
+	f(kind, "--ab c\ncontent-disposition: form-data; name=model\ncontent-disposition: form-data; name=user\n\nbob\n--ab c--",
+		"--ab c\ncontent-disposition: form-data; name=model\ncontent-disposition: xxxxxxxxx; xxxx=xxxx\n\nxxx\n--ab c--")
+	f(kind, "--ab c\ncontent-disposition: form-data; name=model\n\nbob", "--ab c\ncontent-disposition: form-data; name=model\n\nxxx")
 	f(kind, "{\"model\":\"bob\"}", "{\"xxxxx\":\"xxx\"}")
 	f("multipart/form-data", "--ab c\nbob", "--xx x\nxxx")
 	f("multipart/form-data; boundary=xxx", "--xxx\nname: bob\n\n--abc\n--xxx--", "--xxx\nxxxx: xxx\n\nxxxxx\n--xxx--")

@@ -42,12 +42,12 @@ type formReader struct {
 	preamble bool     // no part has begun
 }
 
-// newForm returns a reader for the form that contentType announces, nil where it
-// announces none that can be read.
-func newForm(contentType string) *formReader {
+// FormBoundary returns the boundary of the form that contentType announces, ""
+// where it announces none that can be read.
+func FormBoundary(contentType string) string {
 	kind, rest, _ := strings.Cut(contentType, ";")
 	if !strings.EqualFold(strings.TrimSpace(kind), "multipart/form-data") {
-		return nil
+		return ""
 	}
 	boundary := ""
 	for name, value := range parameters(rest) {
@@ -55,7 +55,17 @@ func newForm(contentType string) *formReader {
 			boundary = value
 		}
 	}
-	if boundary == "" || len(boundary) > maxBoundary || strings.ContainsAny(boundary, "\r\n") {
+	if len(boundary) > maxBoundary || strings.ContainsAny(boundary, "\r\n") {
+		return ""
+	}
+	return boundary
+}
+
+// newForm returns a reader for the form that contentType announces, nil where it
+// announces none that can be read.
+func newForm(contentType string) *formReader {
+	boundary := FormBoundary(contentType)
+	if boundary == "" {
 		return nil
 	}
 	return &formReader{
@@ -141,24 +151,36 @@ func (f *formReader) beginPart() {
 
 // header takes a header line of a part.
 func (f *formReader) header(line []byte) {
-	name, value, _ := bytes.Cut(line, []byte(":"))
-	if !strings.EqualFold(string(name), "content-disposition") {
+	field, ok := FormField(line)
+	if !ok {
 		return
 	}
-	f.field = fieldNone
 	if f.line.tooLong {
-		return
+		field = ""
+	}
+	f.field = formField(field)
+}
+
+// FormField returns the field that a header line of a part names, "" for a file
+// and where the line is too long. It is not ok for any other header.
+func FormField(line []byte) (field string, ok bool) {
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	if !strings.EqualFold(string(name), "content-disposition") {
+		return "", false
+	}
+	if len(line) > maxFormLine {
+		return "", true
 	}
 	_, rest, _ := strings.Cut(string(value), ";")
 	for name, value := range parameters(rest) {
 		switch strings.ToLower(name) {
 		case "name":
-			f.field = formField(value)
+			field = value
 		case "filename", "filename*":
-			f.field = fieldNone
-			return
+			return "", true
 		}
 	}
+	return field, true
 }
 
 // formField returns what the field of that name means.
