@@ -217,3 +217,20 @@ func formOracle(t *testing.T, contentType string, body []byte) (r dialect.Reques
 	r.ContinuousUsage = boolean(text("stream_continuous_usage_stats"), false)
 	return r, true
 }
+
+// FormField is for who reads a form by other means than a Scanner.
+func TestFormField(t *testing.T) {
+	t.Parallel()
+	f := func(line, want string, wantOK bool) {
+		t.Helper()
+		if field, ok := dialect.FormField([]byte(line)); field != want || ok != wantOK {
+			t.Errorf("%.80q: got %q, %t, want %q, %t", line, field, ok, want, wantOK)
+		}
+	}
+	f(`Content-Disposition: form-data; name="user"`, "user", true)
+	f(`content-disposition: form-data; name=a; name=b`, "b", true)
+	f(`content-disposition: form-data; name=model; filename=x`, "", true)
+	f(`content-disposition`, "", true)
+	f(`content-disposition: form-data; name=model`+strings.Repeat(" ", 1<<10), "", true)
+	f(`content-type: text/plain; name=model`, "", false)
+}
