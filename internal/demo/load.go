@@ -108,7 +108,7 @@ func ask(ctx, calling context.Context, c *testkit.Client, p *play, adminURL stri
 	defer cancel()
 	var got result
 	got.err = testkit.Poll(ctx, func(ctx context.Context) error {
-		body, err := get(ctx, adminURL+journal.Path(id))
+		body, err := testkit.Get(ctx, adminURL+journal.Path(id))
 		if err != nil {
 			return err
 		}

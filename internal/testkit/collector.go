@@ -67,7 +67,7 @@ func StartCollector(ctx context.Context, o CollectorOptions) (*Collector, error)
 
 // SelfMetrics returns the collector's metrics about itself.
 func (c *Collector) SelfMetrics(ctx context.Context) ([]byte, error) {
-	return get(ctx, "http://"+c.SelfAddr+"/metrics")
+	return Get(ctx, "http://"+c.SelfAddr+"/metrics")
 }
 
 // waitReady returns when a GET of url gives 200, and kills the process when it
@@ -79,7 +79,7 @@ func (p *Process) waitReady(ctx context.Context, url string) error {
 			return nil // not ready, but nothing to wait for
 		default:
 		}
-		_, err := get(ctx, url)
+		_, err := Get(ctx, url)
 		return err
 	})
 	if err != nil {

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -125,7 +123,7 @@ func StartEnvoy(ctx context.Context, config, dir string) (*Envoy, error) {
 
 // Admin gets a page of Envoy's admin interface.
 func (e *Envoy) Admin(ctx context.Context, path string) ([]byte, error) {
-	return get(ctx, "http://"+e.admin+path)
+	return Get(ctx, "http://"+e.admin+path)
 }
 
 // AdminAddr returns the ip:port of the admin interface.
@@ -178,25 +176,4 @@ func (e *Envoy) Stat(ctx context.Context, name string) (int64, error) {
 		return 0, nil
 	}
 	return stats.Stats[0].Value, nil
-}
-
-// get returns the body of a 200; any other status is an error.
-func get(ctx context.Context, url string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, fmt.Errorf("getting %s: %w", url, err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("getting %s: %w", url, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, fmt.Errorf("getting %s: %w", url, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return body, fmt.Errorf("getting %s: status %d: %.200s", url, resp.StatusCode, body)
-	}
-	return body, nil
 }

@@ -79,7 +79,7 @@ func StartInferspan(ctx context.Context, o InferspanOptions) (*Inferspan, error)
 	})
 	if err == nil {
 		err = Poll(ctx, func(ctx context.Context) error {
-			_, err := get(ctx, "http://"+i.Admin+"/readyz")
+			_, err := Get(ctx, "http://"+i.Admin+"/readyz")
 			return err
 		})
 	}
@@ -92,7 +92,7 @@ func StartInferspan(ctx context.Context, o InferspanOptions) (*Inferspan, error)
 
 // Lookup returns the records that the admin API has of an id, newest first.
 func (i *Inferspan) Lookup(ctx context.Context, id string) ([]map[string]any, error) {
-	page, err := get(ctx, "http://"+i.Admin+journal.Path(id))
+	page, err := Get(ctx, "http://"+i.Admin+journal.Path(id))
 	if err != nil {
 		return nil, err
 	}

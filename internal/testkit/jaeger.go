@@ -99,7 +99,7 @@ func jaegerAttributes(tags []jaegerTag) map[string]any {
 }
 
 func (j *Jaeger) spans(ctx context.Context, path string) ([]JaegerSpan, error) {
-	page, err := get(ctx, "http://"+j.Query+path)
+	page, err := Get(ctx, "http://"+j.Query+path)
 	if err != nil {
 		return nil, fmt.Errorf("asking Jaeger: %w", err)
 	}

@@ -125,7 +125,7 @@ func (p *Prometheus) ExemplarTraces(ctx context.Context, expr string, since time
 
 // api gets the data of a successful answer.
 func (p *Prometheus) api(ctx context.Context, path string, form url.Values, data any) error {
-	page, err := get(ctx, "http://"+p.Addr+path+"?"+form.Encode())
+	page, err := Get(ctx, "http://"+p.Addr+path+"?"+form.Encode())
 	if err != nil {
 		return fmt.Errorf("asking Prometheus for %s: %w", form.Get("query"), err)
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -132,7 +131,7 @@ func (r *rig) startVLLM(ctx context.Context, t *testing.T, dir string) {
 			return nil
 		default:
 		}
-		_, err := fetch(ctx, "http://"+r.vllm+"/health")
+		_, err := testkit.Get(ctx, "http://"+r.vllm+"/health")
 		return err
 	})
 	select {
@@ -153,26 +152,6 @@ func stop(t *testing.T, p *testkit.Process) {
 	if err := p.Stop(ctx); err != nil {
 		t.Errorf("%v\n%s", err, p.Log())
 	}
-}
-
-func fetch(ctx context.Context, url string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, fmt.Errorf("getting %s: %w", url, err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("getting %s: %w", url, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("status %d", resp.StatusCode)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("getting %s: %w", url, err)
-	}
-	return body, nil
 }
 
 // counters are vLLM's own counts.
@@ -212,7 +191,7 @@ func (r *rig) idleCounters(ctx context.Context, t *testing.T) counters {
 	var c counters
 	last := counters{-1, -1}
 	err := testkit.Poll(ctx, func(ctx context.Context) error {
-		page, err := fetch(ctx, "http://"+r.vllm+"/metrics")
+		page, err := testkit.Get(ctx, "http://"+r.vllm+"/metrics")
 		if err != nil {
 			return err
 		}
