@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/inferspan/inferspan/processor/meter"
 	"github.com/inferspan/inferspan/processor/route"
@@ -40,7 +41,7 @@ func (x *exchange) decide() (model string) {
 	begun := x.s.cfg.Now()
 	if !x.guard("route", func() {
 		d = x.s.cfg.Router.Decide(route.Request{
-			Path: r.head.path, Model: r.asked.Model, HasModel: r.asked.HasModel,
+			Method: r.head.method, Path: r.head.path, Model: r.asked.Model, HasModel: r.asked.HasModel,
 			JSON: r.object, HasBody: r.hasBody,
 			Subset: r.subset, HasSubset: r.hasSubset,
 		})
@@ -50,7 +51,7 @@ func (x *exchange) decide() (model string) {
 	took := x.s.cfg.Now().Sub(begun)
 	x.route = meter.Route{
 		Pool: d.Pool, Endpoint: d.Endpoint, Policy: d.Policy, Reason: d.Reason,
-		Candidates: d.Candidates, Start: x.at(begun), Duration: took,
+		Candidates: d.Candidates, Score: d.Score, Start: x.at(begun), Duration: took,
 	}
 	x.labels.Pool = d.Pool
 	x.guard("telemetry", func() { x.s.cfg.Telemetry.Routed(x.route, x.labels) })
@@ -66,11 +67,11 @@ func (x *exchange) decide() (model string) {
 
 // direct puts a decision into the reply.
 func (x *exchange) direct(d *route.Decision) {
-	if !x.finished && x.guard("route", func() { x.s.cfg.Router.Begin(d.Endpoint) }) {
-		x.endpoint = d.Endpoint
-	}
-	x.reply.Endpoint = d.Endpoint
-	x.reply.Set = append(x.reply.Set, wire.Header{Name: destinationHeader, Value: d.Endpoint})
+	x.putOn(route.Load{Endpoint: d.Endpoint})
+	// The endpoint picker protocol wants the two to be equal.
+	destination := strings.Join(append([]string{d.Endpoint}, d.Fallbacks...), ",")
+	x.reply.Endpoint = destination
+	x.reply.Set = append(x.reply.Set, wire.Header{Name: destinationHeader, Value: destination})
 	if x.cfg.PoolHeader {
 		x.reply.Set = append(x.reply.Set, wire.Header{Name: poolHeader, Value: d.Pool})
 		x.reply.ClearRoute = true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/inferspan/inferspan/processor/accesslog"
 	"github.com/inferspan/inferspan/processor/meter"
+	"github.com/inferspan/inferspan/processor/route"
 	"github.com/inferspan/inferspan/processor/wire"
 )
 
@@ -48,12 +49,12 @@ type exchange struct {
 	request  requestSide
 	response responseSide
 
-	start    meter.Start
-	meter    *meter.Meter // nil until ids are needed
-	labels   meter.Labels
-	route    meter.Route
-	endpoint string // counted as in flight; "" for none
-	live     *liveEntry
+	start  meter.Start
+	meter  *meter.Meter // nil until ids are needed
+	labels meter.Labels
+	route  meter.Route
+	load   route.Load // counted as in flight, where it has an endpoint
+	live   *liveEntry
 	// joined is the exchange's place among those that access-log entries tell
 	// of; account is the entry that came before the end, wake is called then.
 	joined     *accesslog.Exchange
@@ -259,9 +260,7 @@ func (x *exchange) finish(c meter.Cause, now time.Time) {
 	}
 	x.finished = true
 	x.hide()
-	if x.endpoint != "" {
-		x.guard("route", func() { x.s.cfg.Router.End(x.endpoint) })
-	}
+	x.unload()
 	end := x.at(now)
 	switch {
 	case !mine:

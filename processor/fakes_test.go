@@ -134,17 +134,17 @@ func (f *fakeRouter) Decide(q route.Request) route.Decision {
 	return f.decideBy(q)
 }
 
-func (f *fakeRouter) Begin(endpoint string) {
+func (f *fakeRouter) Begin(l route.Load) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.begins++
-	f.inFlight[endpoint]++
+	f.inFlight[l.Endpoint]++
 }
 
-func (f *fakeRouter) End(endpoint string) {
+func (f *fakeRouter) End(l route.Load) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.inFlight[endpoint]--
+	f.inFlight[l.Endpoint]--
 }
 
 // unbalanced names an endpoint whose Begins and Ends differ, "" for none.

@@ -32,7 +32,7 @@ func form(size int) string {
 
 func renamed() route.Config {
 	return route.Config{
-		Pools: []route.Pool{{Name: testPool, Endpoints: []string{testEndpoint}}},
+		Pools: []route.Pool{{Name: testPool, Endpoints: []route.Endpoint{{Address: testEndpoint}}}},
 		Models: []route.Model{
 			{Name: "alias", Targets: []route.Target{{Pool: testPool, Model: "real-name", Weight: 1}}},
 		},

@@ -37,9 +37,9 @@ type Begin = meter.Begin
 // Router decides and counts what is in flight.
 type Router interface {
 	Decide(r route.Request) route.Decision
-	// Begin and End bracket an exchange at an endpoint, for the in-flight count.
-	Begin(endpoint string)
-	End(endpoint string)
+	// Begin and End bracket an exchange at its endpoint.
+	Begin(l route.Load)
+	End(l route.Load)
 }
 
 // Journal keeps finished records for lookup.

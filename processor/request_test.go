@@ -28,7 +28,11 @@ func (b *bench) useRouter(c route.Config) {
 }
 
 func defaultPool(endpoints ...string) route.Config {
-	return route.Config{Pools: []route.Pool{{Name: route.DefaultPool, Endpoints: endpoints}}}
+	at := make([]route.Endpoint, 0, len(endpoints))
+	for _, e := range endpoints {
+		at = append(at, route.Endpoint{Address: e})
+	}
+	return route.Config{Pools: []route.Pool{{Name: route.DefaultPool, Endpoints: at}}}
 }
 
 // What names no model goes to the pool default and keeps its bytes.

@@ -72,6 +72,7 @@ func (x *exchange) served(m *wire.Message) {
 		x.route.Served = strings.Clone(m.ServedEndpoint)
 	}
 	x.route.Attempts = m.Attributes.Attempts
+	x.moved(x.route.Served)
 }
 
 // onResponseBody answers first: no frame waits for its own measuring. Measured

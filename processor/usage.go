@@ -32,7 +32,7 @@ const maxRefusal = 8 << 10
 // be asked.
 func (x *exchange) asks() bool {
 	r := &x.request
-	if x.cfg.AskUsage == AskNever || x.observe || r.rejected || x.endpoint == "" {
+	if x.cfg.AskUsage == AskNever || x.observe || r.rejected || x.load.Endpoint == "" {
 		return false
 	}
 	if r.form || r.dialect != dialect.Chat && r.dialect != dialect.Completions {

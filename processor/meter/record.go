@@ -131,7 +131,10 @@ type Route struct {
 	Pool, Endpoint, Served, Policy, Reason string
 	Candidates                             []string // at most 8
 	Attempts                               int      // 0: not known
-	Start, Duration                        time.Duration
+	// Score is what Endpoint was picked for, in the policy's own measure: the
+	// least cost.
+	Score           float64
+	Start, Duration time.Duration
 }
 
 // ServerMetrics is vLLM's own account of a request, milliseconds as it sends

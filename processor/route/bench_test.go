@@ -9,15 +9,15 @@ func benchmarkDecide(b *testing.B, endpoints int, parallel bool) {
 	b.Helper()
 	p := Pool{Name: "default"}
 	for i := range endpoints {
-		p.Endpoints = append(p.Endpoints, fmt.Sprintf("10.0.%d.%d:8000", i/250, 1+i%250))
+		p.Endpoints = append(p.Endpoints, Endpoint{Address: fmt.Sprintf("10.0.%d.%d:8000", i/250, 1+i%250)})
 	}
 	r := mustNew(b, Config{Pools: []Pool{p}})
 	q := chat("m")
 	b.ReportAllocs()
 	round := func() {
 		d := r.Decide(q)
-		r.Begin(d.Endpoint)
-		r.End(d.Endpoint)
+		r.Begin(Load{Endpoint: d.Endpoint})
+		r.End(Load{Endpoint: d.Endpoint})
 	}
 	if !parallel {
 		for b.Loop() {

@@ -21,8 +21,15 @@ type Pool struct {
 	// Name is made of letters, digits, '.', '_' and '-', since it goes out in
 	// headers and labels.
 	Name string
-	// Endpoints are ip:port, each once.
-	Endpoints []string
+	// Endpoints have each address once.
+	Endpoints []Endpoint
+}
+
+// Endpoint is one model server of a pool.
+type Endpoint struct {
+	Address string // ip:port
+	// Weight is how much it can take compared with the others; 0 is 1.
+	Weight int
 }
 
 // Model says which targets serve a model name.
@@ -93,16 +100,16 @@ func compile(c Config, state func(addr string) *state) (*table, error) {
 
 // addresses returns endpoints in canonical spelling, so that one server is
 // always one string.
-func addresses(endpoints []string) ([]string, error) {
+func addresses(endpoints []Endpoint) ([]string, error) {
 	out := make([]string, 0, len(endpoints))
 	seen := make(map[string]bool, len(endpoints))
 	for i, e := range endpoints {
-		addr, err := canonical(e)
+		addr, err := canonical(e.Address)
 		if err != nil {
-			return nil, fmt.Errorf("endpoints[%d]: %q: want ip:port, such as 10.0.0.7:8000 or [fd00::7]:8000", i, e)
+			return nil, fmt.Errorf("endpoints[%d]: %q: want ip:port, such as 10.0.0.7:8000 or [fd00::7]:8000", i, e.Address)
 		}
 		if seen[addr] {
-			return nil, fmt.Errorf("endpoints[%d]: %q is there twice", i, e)
+			return nil, fmt.Errorf("endpoints[%d]: %q is there twice", i, e.Address)
 		}
 		seen[addr] = true
 		out = append(out, addr)

@@ -13,7 +13,7 @@ func TestNewNamesTheFault(t *testing.T) {
 			t.Errorf("New: got error %v, want %s", err, want)
 		}
 	}
-	pool := func(name string, endpoints ...string) Pool { return Pool{Name: name, Endpoints: endpoints} }
+	pool := func(name string, endpoints ...string) Pool { return Pool{Name: name, Endpoints: at(endpoints...)} }
 	f(Config{Pools: []Pool{pool("")}}, `pools[0].name: "": want 1 to 128 letters, digits, '.', '_' or '-'`)
 	f(Config{Pools: []Pool{pool("a\r\nb")}}, `pools[0].name: "a\r\nb": want 1 to 128 letters, digits, '.', '_' or '-'`)
 	f(Config{Pools: []Pool{pool("a"), pool("a")}}, `pools[1].name: "a" is the name of an earlier pool`)

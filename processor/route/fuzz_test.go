@@ -28,7 +28,7 @@ func FuzzDecide(f *testing.F) {
 			d := r.Decide(q)
 			checkDecision(t, c, q, d)
 			if d.Endpoint != "" {
-				r.Begin(d.Endpoint)
+				r.Begin(Load{Endpoint: d.Endpoint})
 			}
 		}
 	})
@@ -56,7 +56,7 @@ func TestDecideStaysInThePool(t *testing.T) {
 			d := r.Decide(q)
 			checkDecision(t, c, q, d)
 			if d.Endpoint != "" && rnd.IntN(2) > 0 {
-				r.Begin(d.Endpoint)
+				r.Begin(Load{Endpoint: d.Endpoint})
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func randomConfig(seed uint64) Config {
 		}
 		p := Pool{Name: name}
 		for range rnd.IntN(10) {
-			if e := randomEndpoint(rnd); !slices.Contains(p.Endpoints, e) {
+			if e := (Endpoint{Address: randomEndpoint(rnd)}); !slices.Contains(p.Endpoints, e) {
 				p.Endpoints = append(p.Endpoints, e)
 			}
 		}
@@ -115,7 +115,7 @@ func checkDecision(t *testing.T, c Config, q Request, d Decision) {
 	}
 	for j, e := range d.Candidates {
 		switch {
-		case !slices.Contains(c.Pools[i].Endpoints, e):
+		case !slices.Contains(c.Pools[i].Endpoints, Endpoint{Address: e}):
 			t.Fatalf("Decide(%+v): %q is not in the pool %q", q, e, d.Pool)
 		case q.HasSubset && !slices.ContainsFunc(q.Subset, func(s string) bool { c, err := canonical(s); return err == nil && c == e }):
 			t.Fatalf("Decide(%+v): %q is not in the subset", q, e)

@@ -9,6 +9,7 @@ package route
 
 // Request is what a decision needs to know.
 type Request struct {
+	Method   string
 	Path     string
 	Model    string
 	HasModel bool
@@ -21,20 +22,42 @@ type Request struct {
 	// from none.
 	Subset    []string
 	HasSubset bool
+	// Session names the conversation, by which it keeps its target and server;
+	// empty: nothing does.
+	Session string
+	// Priority is what a trusted client asks for; below 0 a request may be
+	// refused where the servers have enough to do.
+	Priority int
+	// Prefix are cumulative hashes of the prompt's leading blocks, the shortest
+	// prefix first; nil where they were not read.
+	Prefix []uint64
+	// PromptBytes is how long the prompt is at least, 0 where it is not known.
+	PromptBytes int
 }
 
 // Decision is where a request goes. Exactly one of Endpoint and Reject is set.
 type Decision struct {
 	Pool     string
 	Endpoint string
+	// Fallbacks are where Envoy tries next, in order, when Endpoint fails it.
+	Fallbacks []string
 	// Model is the name that the server is to see; empty where it stays as asked.
 	Model  string
 	Policy string
 	Reason string
+	// Score is what Endpoint was picked for, the least of its candidates' costs,
+	// in the policy's own measure.
+	Score float64
 	// Candidates are the endpoints that came first, the chosen one and then
 	// the next best; at most MaxCandidates.
 	Candidates []string
 	Reject     *Rejection
+}
+
+// Load is what one exchange is to its endpoint while it lasts.
+type Load struct {
+	Endpoint string // ip:port; it need not be in a pool
+	Tokens   int    // of the prompt, as estimated; 0 where nothing is known
 }
 
 // MaxCandidates is the number of endpoints that a Decision names at most.

@@ -21,22 +21,29 @@ type Router struct {
 
 // state is what is known of one endpoint, whatever pools it is in.
 type state struct {
-	inFlight atomic.Int64 // Invariant: >= 0
+	inFlight atomic.Int64 // exchanges. Invariant: >= 0
+	tokens   atomic.Int64 // of their prompts, as estimated. 0 where inFlight is 0
 	// turn is the number of the pick that chose it last, 0 if none did.
 	turn   atomic.Uint64
 	member bool // some pool has it
 }
 
+func (s *state) enter(l Load) {
+	s.tokens.Add(int64(l.Tokens))
+	s.inFlight.Add(1)
+}
+
 // leave takes one exchange off the count and tells whether it was the last.
 // One too many is the caller's fault and must not make an endpoint look idler
 // than it is.
-func (s *state) leave() bool {
+func (s *state) leave(l Load) bool {
 	for {
 		n := s.inFlight.Load()
 		if n == 0 {
 			return false
 		}
 		if s.inFlight.CompareAndSwap(n, n-1) {
+			s.tokens.Add(-int64(l.Tokens))
 			return n == 1
 		}
 	}
@@ -133,13 +140,13 @@ func (r *Router) resolve(q Request) (p *pool, model, reason string) {
 	}
 }
 
-// Begin counts one more exchange in flight at endpoint, which need not be in a
-// pool: Envoy's fallback may have served it.
-func (r *Router) Begin(endpoint string) {
+// Begin counts l as in flight at its endpoint, which need not be in a pool:
+// Envoy's fallback may have served it.
+func (r *Router) Begin(l Load) {
 	r.mu.RLock()
-	s := r.states[endpoint]
+	s := r.states[l.Endpoint]
 	if s != nil {
-		s.inFlight.Add(1)
+		s.enter(l)
 	}
 	r.mu.RUnlock()
 	if s != nil {
@@ -147,20 +154,20 @@ func (r *Router) Begin(endpoint string) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s = r.states[endpoint]; s == nil {
+	if s = r.states[l.Endpoint]; s == nil {
 		s = new(state)
-		r.states[endpoint] = s
+		r.states[l.Endpoint] = s
 	}
-	s.inFlight.Add(1)
+	s.enter(l)
 }
 
-// End takes back one Begin of endpoint.
-func (r *Router) End(endpoint string) {
+// End takes back one Begin of l.
+func (r *Router) End(l Load) {
 	r.mu.RLock()
-	s := r.states[endpoint]
+	s := r.states[l.Endpoint]
 	stray := false
 	if s != nil {
-		stray = s.leave() && !s.member
+		stray = s.leave(l) && !s.member
 	}
 	r.mu.RUnlock()
 	if !stray {
@@ -169,8 +176,8 @@ func (r *Router) End(endpoint string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// Another Begin or Apply may have come in between the two locks.
-	if s = r.states[endpoint]; s != nil && !s.member && s.inFlight.Load() == 0 {
-		delete(r.states, endpoint)
+	if s = r.states[l.Endpoint]; s != nil && !s.member && s.inFlight.Load() == 0 {
+		delete(r.states, l.Endpoint)
 	}
 }
 

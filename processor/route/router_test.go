@@ -28,7 +28,7 @@ func chat(model string) Request {
 
 func TestDecideFindsThePool(t *testing.T) {
 	withDefault := mustNew(t, Config{
-		Pools: []Pool{{Name: "default", Endpoints: []string{a1}}, {Name: "b", Endpoints: []string{b1}}, {Name: "none"}},
+		Pools: []Pool{{Name: "default", Endpoints: at(a1)}, {Name: "b", Endpoints: at(b1)}, {Name: "none"}},
 		Models: []Model{
 			{Name: "llama", Targets: []Target{{Pool: "b", Model: "llama-v2", Weight: 1}}},
 			{Name: "same", Targets: []Target{{Pool: "b", Model: "same", Weight: 1}}},
@@ -36,7 +36,7 @@ func TestDecideFindsThePool(t *testing.T) {
 		},
 	})
 	without := mustNew(t, Config{
-		Pools:  []Pool{{Name: "b", Endpoints: []string{b1}}},
+		Pools:  []Pool{{Name: "b", Endpoints: at(b1)}},
 		Models: []Model{{Name: "llama", Targets: []Target{{Pool: "b", Weight: 1}}}},
 	})
 	get := Request{Path: "/v1/models"}
@@ -86,7 +86,7 @@ func TestDecideFindsThePool(t *testing.T) {
 }
 
 func TestDecideWithinTheSubset(t *testing.T) {
-	c := Config{Pools: []Pool{{Name: "default", Endpoints: []string{a1, a2, a3, "[fd00::7]:80"}}, {Name: "none"}},
+	c := Config{Pools: []Pool{{Name: "default", Endpoints: at(a1, a2, a3, "[fd00::7]:80")}, {Name: "none"}},
 		Models: []Model{{Name: "nowhere", Targets: []Target{{Pool: "none", Weight: 1}}}}}
 	f := func(q Request, want []string, reason string, subset ...string) {
 		t.Helper()
@@ -115,31 +115,31 @@ func TestDecideWithinTheSubset(t *testing.T) {
 }
 
 func TestDecideTakesTheLeastLoaded(t *testing.T) {
-	r := mustNew(t, Config{Pools: []Pool{{Name: "default", Endpoints: []string{a1, a2, a3}}}})
-	r.Begin(a1)
-	r.Begin(a1)
-	r.Begin(a3)
+	r := mustNew(t, Config{Pools: []Pool{{Name: "default", Endpoints: at(a1, a2, a3)}}})
+	r.Begin(Load{Endpoint: a1})
+	r.Begin(Load{Endpoint: a1})
+	r.Begin(Load{Endpoint: a3})
 	d := r.Decide(chat("x"))
 	if want := []string{a2, a3, a1}; !slices.Equal(d.Candidates, want) || d.Endpoint != a2 {
 		t.Errorf("got %q of %q, want %q of %q", d.Endpoint, d.Candidates, a2, want)
 	}
-	r.Begin(a2)
-	r.Begin(a2)
-	r.End(a1)
-	r.End(a1)
+	r.Begin(Load{Endpoint: a2})
+	r.Begin(Load{Endpoint: a2})
+	r.End(Load{Endpoint: a1})
+	r.End(Load{Endpoint: a1})
 	if d := r.Decide(chat("x")); d.Endpoint != a1 {
 		t.Errorf("got %q, want the idle %q", d.Endpoint, a1)
 	}
 }
 
 func TestDecideSharesAmongTheIdle(t *testing.T) {
-	r := mustNew(t, Config{Pools: []Pool{{Name: "default", Endpoints: []string{a1, a2, a3, b1}}}})
-	r.Begin(a2) // busy: takes no share
+	r := mustNew(t, Config{Pools: []Pool{{Name: "default", Endpoints: at(a1, a2, a3, b1)}}})
+	r.Begin(Load{Endpoint: a2}) // busy: takes no share
 	got := map[string]int{}
 	for range 300 {
 		e := r.Decide(chat("x")).Endpoint
-		r.Begin(e)
-		r.End(e)
+		r.Begin(Load{Endpoint: e})
+		r.End(Load{Endpoint: e})
 		got[e]++
 	}
 	for _, e := range []string{a1, a3, b1} {
@@ -154,10 +154,10 @@ func TestDecideNamesTheBestCandidates(t *testing.T) {
 	for i := range 20 {
 		endpoints = append(endpoints, "10.0.2."+strconv.Itoa(i)+":80")
 	}
-	r := mustNew(t, Config{Pools: []Pool{{Name: "default", Endpoints: endpoints}}})
+	r := mustNew(t, Config{Pools: []Pool{{Name: "default", Endpoints: at(endpoints...)}}})
 	for i, e := range endpoints {
 		for range 20 - i {
-			r.Begin(e)
+			r.Begin(Load{Endpoint: e})
 		}
 	}
 	want := slices.Clone(endpoints[12:])
@@ -175,7 +175,7 @@ func TestDecideKeepsTheWeights(t *testing.T) {
 		total := 0
 		for i, w := range weights {
 			name := "p" + strconv.Itoa(i)
-			c.Pools = append(c.Pools, Pool{Name: name, Endpoints: []string{"10.0.0." + strconv.Itoa(i+1) + ":80"}})
+			c.Pools = append(c.Pools, Pool{Name: name, Endpoints: at("10.0.0." + strconv.Itoa(i+1) + ":80")})
 			m.Targets = append(m.Targets, Target{Pool: name, Weight: w, Model: "m" + strconv.Itoa(i)})
 			total += w
 		}
@@ -209,7 +209,7 @@ func TestDecideKeepsTheWeights(t *testing.T) {
 // A canary of one in ten comes once in every ten, not ten times in a hundred.
 func TestDecideSpreadsTheWeights(t *testing.T) {
 	r := mustNew(t, Config{
-		Pools:  []Pool{{Name: "a", Endpoints: []string{a1}}, {Name: "b", Endpoints: []string{b1}}},
+		Pools:  []Pool{{Name: "a", Endpoints: at(a1)}, {Name: "b", Endpoints: at(b1)}},
 		Models: []Model{{Name: "m", Targets: []Target{{Pool: "a", Weight: 9}, {Pool: "b", Weight: 1}}}},
 	})
 	for i := range 20 {
@@ -226,18 +226,18 @@ func TestDecideSpreadsTheWeights(t *testing.T) {
 }
 
 func TestApplyKeepsWhatIsInFlight(t *testing.T) {
-	one := Config{Pools: []Pool{{Name: "default", Endpoints: []string{a1, a2}}}}
-	two := Config{Pools: []Pool{{Name: "default", Endpoints: []string{a2, a3}}}}
+	one := Config{Pools: []Pool{{Name: "default", Endpoints: at(a1, a2)}}}
+	two := Config{Pools: []Pool{{Name: "default", Endpoints: at(a2, a3)}}}
 	r := mustNew(t, one)
-	r.Begin(a1)
-	r.Begin(a2)
+	r.Begin(Load{Endpoint: a1})
+	r.Begin(Load{Endpoint: a2})
 	if err := r.Apply(two); err != nil {
 		t.Fatalf("Apply: %v", err)
 	}
 	if d := r.Decide(chat("x")); d.Endpoint != a3 || len(d.Candidates) != 2 {
 		t.Errorf("after the change: got %q of %q, want the idle %q of two", d.Endpoint, d.Candidates, a3)
 	}
-	if err := r.Apply(Config{Pools: []Pool{{Name: "default", Endpoints: []string{"x"}}}}); err == nil {
+	if err := r.Apply(Config{Pools: []Pool{{Name: "default", Endpoints: at("x")}}}); err == nil {
 		t.Error("Apply of a bad configuration: no error")
 	}
 	if d := r.Decide(chat("x")); d.Endpoint != a3 {
@@ -249,37 +249,37 @@ func TestApplyKeepsWhatIsInFlight(t *testing.T) {
 	if got := [3]int{r.InFlight(a1), r.InFlight(a2), r.InFlight(a3)}; got != [3]int{1, 1, 0} {
 		t.Errorf("in flight after two changes: got %v, want [1 1 0]", got)
 	}
-	r.End(a1)
-	r.End(a2)
+	r.End(Load{Endpoint: a1})
+	r.End(Load{Endpoint: a2})
 	if got := r.InFlight(a1) + r.InFlight(a2); got != 0 {
 		t.Errorf("in flight at the end: got %d, want 0", got)
 	}
 }
 
 func TestStatesAreBounded(t *testing.T) {
-	r := mustNew(t, Config{Pools: []Pool{{Name: "default", Endpoints: []string{a1}}}})
+	r := mustNew(t, Config{Pools: []Pool{{Name: "default", Endpoints: at(a1)}}})
 	for i := range 1000 {
 		e := "10.1.0.1:" + strconv.Itoa(i+1)
-		r.Begin(e)
+		r.Begin(Load{Endpoint: e})
 		if r.InFlight(e) != 1 {
 			t.Fatalf("in flight at %s: got %d, want 1", e, r.InFlight(e))
 		}
-		r.End(e)
+		r.End(Load{Endpoint: e})
 	}
-	r.Begin(b1)
+	r.Begin(Load{Endpoint: b1})
 	if err := r.Apply(Config{}); err != nil {
 		t.Fatalf("Apply: %v", err)
 	}
 	if len(r.states) != 1 {
 		t.Errorf("got %d states, want 1: the one in flight", len(r.states))
 	}
-	r.End(b1)
-	r.End(b1) // one too many changes nothing
-	r.End(a1)
+	r.End(Load{Endpoint: b1})
+	r.End(Load{Endpoint: b1}) // one too many changes nothing
+	r.End(Load{Endpoint: a1})
 	if len(r.states) != 0 {
 		t.Errorf("got %d states, want none", len(r.states))
 	}
-	r.Begin(a1)
+	r.Begin(Load{Endpoint: a1})
 	if got := r.InFlight(a1); got != 1 {
 		t.Errorf("in flight at %s: got %d, want 1", a1, got)
 	}
@@ -287,7 +287,7 @@ func TestStatesAreBounded(t *testing.T) {
 
 func TestDecideConcurrentSafe(t *testing.T) {
 	c := Config{
-		Pools: []Pool{{Name: "default", Endpoints: []string{a1, a2, a3}}, {Name: "b", Endpoints: []string{b1}}},
+		Pools: []Pool{{Name: "default", Endpoints: at(a1, a2, a3)}, {Name: "b", Endpoints: at(b1)}},
 		Models: []Model{{Name: "m", Targets: []Target{
 			{Pool: "default", Weight: 3}, {Pool: "b", Weight: 1}}}},
 	}
@@ -301,9 +301,9 @@ func TestDecideConcurrentSafe(t *testing.T) {
 			got := map[string]int{}
 			for range rounds {
 				d := r.Decide(chat("m"))
-				r.Begin(d.Endpoint)
+				r.Begin(Load{Endpoint: d.Endpoint})
 				got[d.Pool]++
-				r.End(d.Endpoint)
+				r.End(Load{Endpoint: d.Endpoint})
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -320,8 +320,8 @@ func TestDecideConcurrentSafe(t *testing.T) {
 		wg.Go(func() {
 			for range rounds {
 				d := r.Decide(chat("x"))
-				r.Begin(d.Endpoint)
-				r.End(d.Endpoint)
+				r.Begin(Load{Endpoint: d.Endpoint})
+				r.End(Load{Endpoint: d.Endpoint})
 			}
 		})
 	}
@@ -338,4 +338,13 @@ func TestDecideConcurrentSafe(t *testing.T) {
 			t.Errorf("in flight at %s at the end: got %d, want 0", e, n)
 		}
 	}
+}
+
+// at are endpoints of equal weight at addresses.
+func at(addresses ...string) []Endpoint {
+	out := make([]Endpoint, 0, len(addresses))
+	for _, a := range addresses {
+		out = append(out, Endpoint{Address: a})
+	}
+	return out
 }
