@@ -23,6 +23,11 @@ type Pool struct {
 	Name string
 	// Endpoints have each address once.
 	Endpoints []Endpoint
+	// Source says what discovers the pool's endpoints; empty: nothing does, and
+	// they are Endpoints. Discovered ones come by Router.SetEndpoints and stay
+	// over a change of the configuration that leaves the pool's name and Source
+	// as they are; until then they are Endpoints.
+	Source string
 }
 
 // Endpoint is one model server of a pool.
@@ -48,7 +53,7 @@ type Target struct {
 	Weight int
 }
 
-// MaxWeight is the largest weight of a target.
+// MaxWeight is the largest weight of a target or an endpoint.
 const MaxWeight = 1_000_000
 
 // table is a Config, checked and made ready to be read by many at once.
@@ -57,9 +62,8 @@ type table struct {
 	models map[string]*entry
 }
 
-// compile checks c and makes it ready. state gives the shared state of an
-// address; it is called only when all of c was found good.
-func compile(c Config, state func(addr string) *state) (*table, error) {
+// compile checks c and makes it ready, but for the states of the endpoints.
+func compile(c Config) (*table, error) {
 	t := &table{
 		pools:  make(map[string]*pool, len(c.Pools)),
 		models: make(map[string]*entry, len(c.Models)),
@@ -71,11 +75,11 @@ func compile(c Config, state func(addr string) *state) (*table, error) {
 		if t.pools[p.Name] != nil {
 			return nil, fmt.Errorf("pools[%d].name: %q is the name of an earlier pool", i, p.Name)
 		}
-		addrs, err := addresses(p.Endpoints)
+		list, err := distinct(p.Endpoints)
 		if err != nil {
 			return nil, fmt.Errorf("pools[%d].%w", i, err)
 		}
-		t.pools[p.Name] = newPool(p.Name, addrs)
+		t.pools[p.Name] = newPool(p.Name, p.Source, list)
 	}
 	for i, m := range c.Models {
 		if !validModelName(m.Name) {
@@ -90,29 +94,38 @@ func compile(c Config, state func(addr string) *state) (*table, error) {
 		}
 		t.models[m.Name] = e
 	}
-	for _, p := range t.pools {
-		for i := range p.members {
-			p.members[i].state = state(p.members[i].addr)
-		}
-	}
 	return t, nil
 }
 
-// addresses returns endpoints in canonical spelling, so that one server is
-// always one string.
-func addresses(endpoints []Endpoint) ([]string, error) {
-	out := make([]string, 0, len(endpoints))
-	seen := make(map[string]bool, len(endpoints))
+// distinct returns endpoints as checked does, and refuses to have one twice.
+func distinct(endpoints []Endpoint) ([]Endpoint, error) {
+	out, err := checked(endpoints)
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[string]bool, len(out))
+	for i, e := range out {
+		if seen[e.Address] {
+			return nil, fmt.Errorf("endpoints[%d]: %q is there twice", i, endpoints[i].Address)
+		}
+		seen[e.Address] = true
+	}
+	return out, nil
+}
+
+// checked returns endpoints in canonical spelling, so that one server is always
+// one string, and with their weights said.
+func checked(endpoints []Endpoint) ([]Endpoint, error) {
+	out := make([]Endpoint, 0, len(endpoints))
 	for i, e := range endpoints {
 		addr, err := canonical(e.Address)
 		if err != nil {
 			return nil, fmt.Errorf("endpoints[%d]: %q: want ip:port, such as 10.0.0.7:8000 or [fd00::7]:8000", i, e.Address)
 		}
-		if seen[addr] {
-			return nil, fmt.Errorf("endpoints[%d]: %q is there twice", i, e.Address)
+		if e.Weight < 0 || e.Weight > MaxWeight {
+			return nil, fmt.Errorf("endpoints[%d]: the weight of %q is %d: want 0 to %d", i, e.Address, e.Weight, MaxWeight)
 		}
-		seen[addr] = true
-		out = append(out, addr)
+		out = append(out, Endpoint{Address: addr, Weight: max(1, e.Weight)})
 	}
 	return out, nil
 }

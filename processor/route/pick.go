@@ -41,61 +41,77 @@ func (e *entry) choose() *target {
 	return best
 }
 
-// pool is a Pool made ready; it does not change, the states of its members do.
+// pool is a Pool made ready. Its members change as a whole, where they are
+// discovered.
 type pool struct {
-	name    string
-	members []member
-	index   map[string]int // address to its place in members
+	name, source string
+	members      atomic.Pointer[members]
+}
+
+// members are the endpoints of a pool at one time. They do not change, their
+// states do.
+type members struct {
+	list  []member
+	index map[string]int // address to its place in list
 }
 
 type member struct {
-	addr  string
-	state *state
+	addr   string
+	weight int // 1 to MaxWeight
+	state  *state
 }
 
-func newPool(name string, addrs []string) *pool {
-	p := &pool{name: name, members: make([]member, len(addrs)), index: make(map[string]int, len(addrs))}
-	for i, a := range addrs {
-		p.members[i].addr = a
-		p.index[a] = i
-	}
+func newPool(name, source string, endpoints []Endpoint) *pool {
+	p := &pool{name: name, source: source}
+	p.members.Store(newMembers(endpoints))
 	return p
+}
+
+// newMembers makes members, without their states, of endpoints that were
+// checked and are distinct.
+func newMembers(endpoints []Endpoint) *members {
+	m := &members{list: make([]member, len(endpoints)), index: make(map[string]int, len(endpoints))}
+	for i, e := range endpoints {
+		m.list[i] = member{addr: e.Address, weight: e.Weight}
+		m.index[e.Address] = i
+	}
+	return m
 }
 
 // find returns the member at addr in any spelling, nil if there is none. Ports
 // count: another port of the same host is another server.
-func (p *pool) find(addr string) *member {
-	i, ok := p.index[addr]
+func (m *members) find(addr string) *member {
+	i, ok := m.index[addr]
 	if !ok {
 		c, err := canonical(addr)
 		if err != nil {
 			return nil
 		}
-		if i, ok = p.index[c]; !ok {
+		if i, ok = m.index[c]; !ok {
 			return nil
 		}
 	}
-	return &p.members[i]
+	return &m.list[i]
 }
 
 // pickRetries is how often a pick is repeated when another took the same turn.
 const pickRetries = 4
 
-// pick returns the best members of the pool that q allows, best first; none
-// where there is none. The first has taken its turn.
-func (p *pool) pick(q Request, turns *atomic.Uint64) []string {
+// pick returns the best members that q allows, best first; none where there is
+// none. The first has taken its turn.
+func (m *members) pick(q Request, turns *atomic.Uint64) []string {
 	var s shortlist
 	for try := 0; ; try++ {
 		s.n = 0
 		if q.HasSubset {
 			for _, addr := range q.Subset {
-				if m := p.find(addr); m != nil && !s.has(m) {
-					s.offer(m)
+				if one := m.find(addr); one != nil && !s.has(one) {
+					s.offer(one)
 				}
 			}
 		} else {
-			for i := range p.members {
-				s.offer(&p.members[i])
+			for i := range m.list {
+				s.offer(&m.list[i])
 			}
 		}
 		if s.n == 0 {

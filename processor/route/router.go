@@ -53,6 +53,7 @@ func (s *state) leave(l Load) bool {
 // as in `pools[0].endpoints[1]`.
 func New(c Config) (*Router, error) {
 	r := &Router{states: make(map[string]*state)}
+	r.table.Store(new(table))
 	if err := r.Apply(c); err != nil {
 		return nil, err
 	}
@@ -65,27 +66,37 @@ func New(c Config) (*Router, error) {
 func (r *Router) Apply(c Config) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	members := make(map[string]bool)
-	t, err := compile(c, func(addr string) *state {
-		members[addr] = true
-		s := r.states[addr]
-		if s == nil {
-			s = new(state)
-			r.states[addr] = s
-		}
-		return s
-	})
+	t, err := compile(c)
 	if err != nil {
 		return err
 	}
+	running := r.table.Load()
+	for name, p := range t.pools {
+		if was := running.pools[name]; p.source != "" && was != nil && was.source == p.source {
+			p.members.Store(was.members.Load())
+		}
+	}
+	r.settle(t)
+	r.table.Store(t)
+	return nil
+}
+
+// settle gives every member of t its state, and lets go of the states that no
+// member and no exchange needs. r.mu is held.
+func (r *Router) settle(t *table) {
+	needed := make(map[string]bool)
+	for _, p := range t.pools {
+		r.adopt(p.members.Load())
+		for _, m := range p.members.Load().list {
+			needed[m.addr] = true
+		}
+	}
 	for addr, s := range r.states {
-		s.member = members[addr]
+		s.member = needed[addr]
 		if !s.member && s.inFlight.Load() == 0 {
 			delete(r.states, addr)
 		}
 	}
-	r.table.Store(t)
-	return nil
 }
 
 // Decide says where q goes. It counts nothing as in flight: Begin does.
@@ -99,10 +110,11 @@ func (r *Router) Decide(q Request) Decision {
 		return Decision{Policy: LeastLoad, Reason: reason, Reject: rej}
 	}
 	d := Decision{Pool: p.name, Policy: LeastLoad, Reason: reason}
-	d.Candidates = p.pick(q, &r.turns)
+	members := p.members.Load()
+	d.Candidates = members.pick(q, &r.turns)
 	if len(d.Candidates) == 0 {
 		d.Reason = ReasonNoEndpoint
-		if q.HasSubset && len(p.members) > 0 {
+		if q.HasSubset && len(members.list) > 0 {
 			d.Reason = ReasonNotInSubset
 		}
 		d.Reject = noEndpoint(p.name, d.Reason)
