@@ -100,10 +100,10 @@ bench: ## Run the benchmarks
 ##@ Tools
 
 .PHONY: tools
-tools: tool-envoy tool-golangci-lint tool-collector tool-prometheus tool-jaeger ## Install every tool (twenty minutes on two cores, once)
+tools: tool-envoy tool-golangci-lint tool-collector tool-prometheus tool-jaeger tool-etcd tool-kube-apiserver ## Install every tool (half an hour on two cores, once)
 
-.PHONY: tool-envoy tool-golangci-lint tool-collector tool-prometheus tool-jaeger
-tool-envoy tool-golangci-lint tool-collector tool-prometheus tool-jaeger: tool-%:
+.PHONY: tool-envoy tool-golangci-lint tool-collector tool-prometheus tool-jaeger tool-etcd tool-kube-apiserver
+tool-envoy tool-golangci-lint tool-collector tool-prometheus tool-jaeger tool-etcd tool-kube-apiserver: tool-%:
 	@internal/tools/$*.sh
 
 .PHONY: clean

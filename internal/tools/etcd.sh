@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Builds etcd: $TOOLS/kubernetes/etcd, beside the API server that keeps its
+# objects in it.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+module=$here/etcd
+version="v3.7.3 $(digest "$module"/go.mod "$module"/go.sum)"
+installed etcd "$version" "$TOOLS/kubernetes/etcd" && exit 0
+begin etcd "$version" "about half a minute on two cores"
+mkdir -p "$TOOLS/kubernetes"
+(cd "$module" && GOFLAGS='' CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$TOOLS/kubernetes/etcd" \
+	go.etcd.io/etcd/server/v3) >"$log" 2>&1
+done_with
