@@ -1,7 +1,6 @@
 package route
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -37,16 +36,23 @@ type Endpoint struct {
 	Weight int
 }
 
-// Model says which targets serve a model name.
+// Model says which targets serve a model, and by which names it is asked for:
+// its own, its aliases, and those that no entry has and that begin with one of
+// its prefixes. Of several prefixes that fit the longest counts. No two entries
+// share a name, nor a prefix.
 type Model struct {
-	Name    string
+	Name     string
+	Aliases  []string
+	Prefixes []string
+	// Targets are told apart by their pool and model.
 	Targets []Target
 }
 
 // Target is one of the places that serve a model.
 type Target struct {
 	Pool string
-	// Model is the name that the pool's servers know; empty: as asked.
+	// Model is the name that the pool's servers know; empty: the entry's own, or
+	// as asked where a prefix fits.
 	Model string
 	// Weight is the target's share of the sum over the model's targets, from 0
 	// (takes nothing) to MaxWeight.
@@ -59,15 +65,12 @@ const MaxWeight = 1_000_000
 // table is a Config, checked and made ready to be read by many at once.
 type table struct {
 	pools  map[string]*pool
-	models map[string]*entry
+	models catalogue
 }
 
 // compile checks c and makes it ready, but for the states of the endpoints.
 func compile(c Config) (*table, error) {
-	t := &table{
-		pools:  make(map[string]*pool, len(c.Pools)),
-		models: make(map[string]*entry, len(c.Models)),
-	}
+	t := &table{pools: make(map[string]*pool, len(c.Pools))}
 	for i, p := range c.Pools {
 		if !validPoolName(p.Name) {
 			return nil, fmt.Errorf("pools[%d].name: %q: want 1 to %d letters, digits, '.', '_' or '-'", i, p.Name, maxNamed)
@@ -81,18 +84,9 @@ func compile(c Config) (*table, error) {
 		}
 		t.pools[p.Name] = newPool(p.Name, p.Source, list)
 	}
-	for i, m := range c.Models {
-		if !validModelName(m.Name) {
-			return nil, fmt.Errorf("models[%d].name: %q: want printable text", i, m.Name)
-		}
-		if t.models[m.Name] != nil {
-			return nil, fmt.Errorf("models[%d].name: %q is the name of an earlier model", i, m.Name)
-		}
-		e, err := newEntry(m.Targets, t.pools)
-		if err != nil {
-			return nil, fmt.Errorf("models[%d].%w", i, err)
-		}
-		t.models[m.Name] = e
+	var err error
+	if t.models, err = newCatalogue(c.Models, t.pools); err != nil {
+		return nil, err
 	}
 	return t, nil
 }
@@ -139,30 +133,6 @@ func canonical(endpoint string) (string, error) {
 		return "", fmt.Errorf("parse an endpoint: port 0 of %q", endpoint)
 	}
 	return ap.String(), nil
-}
-
-func newEntry(targets []Target, pools map[string]*pool) (*entry, error) {
-	if len(targets) == 0 {
-		return nil, errors.New("targets: want at least one")
-	}
-	e := &entry{targets: make([]target, 0, len(targets))}
-	for i, t := range targets {
-		p := pools[t.Pool]
-		switch {
-		case p == nil:
-			return nil, fmt.Errorf("targets[%d].pool: there is no pool %q, the pools are %q", i, t.Pool, names(pools))
-		case t.Weight < 0 || t.Weight > MaxWeight:
-			return nil, fmt.Errorf("targets[%d].weight: %d: want 0 to %d", i, t.Weight, MaxWeight)
-		case t.Model != "" && !validModelName(t.Model):
-			return nil, fmt.Errorf("targets[%d].model: %q: want printable text", i, t.Model)
-		}
-		e.targets = append(e.targets, target{pool: p, model: t.Model, weight: int64(t.Weight)})
-		e.total += int64(t.Weight)
-	}
-	if e.total == 0 {
-		return nil, errors.New("targets: every weight is 0, want one above it")
-	}
-	return e, nil
 }
 
 func names(pools map[string]*pool) []string {

@@ -28,7 +28,7 @@ func TestNewNamesTheFault(t *testing.T) {
 	models := func(m ...Model) Config { return Config{Pools: []Pool{pool("b"), pool("a")}, Models: m} }
 	target := Target{Pool: "a", Weight: 1}
 	f(models(Model{Targets: []Target{target}}), `models[0].name: "": want printable text`)
-	f(models(Model{Name: "x", Targets: []Target{target}}, Model{Name: "x", Targets: []Target{target}}), `models[1].name: "x" is the name of an earlier model`)
+	f(models(Model{Name: "x", Targets: []Target{target}}, Model{Name: "x", Targets: []Target{target}}), `models[1].name: "x" is models[0].name too: want each name once`)
 	f(models(Model{Name: "x"}), `models[0].targets: want at least one`)
 	f(models(Model{Name: "x", Targets: []Target{target, {Pool: "c", Weight: 1}}}), `models[0].targets[1].pool: there is no pool "c", the pools are ["a" "b"]`)
 	f(models(Model{Name: "x", Targets: []Target{{Pool: "a"}, {Pool: "b"}}}), `models[0].targets: every weight is 0, want one above it`)

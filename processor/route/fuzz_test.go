@@ -13,14 +13,14 @@ import (
 // FuzzDecide holds what must hold of every decision, for any request that any
 // client or Envoy can send.
 func FuzzDecide(f *testing.F) {
-	f.Add("/v1/chat/completions", "llama", true, true, true, a1, true, uint64(1))
-	f.Add("/", "", false, false, false, "", true, uint64(2))
-	f.Add("/", "x`\x00\xff\"<", true, true, true, "10.0.0.1:8001,169.254.169.254:80", true, uint64(3))
-	f.Add("/v1/models", "", false, false, false, "", false, uint64(4))
-	f.Fuzz(func(t *testing.T, path, model string, hasModel, isJSON, hasBody bool, subset string, hasSubset bool, seed uint64) {
+	f.Add("/v1/chat/completions", "llama", true, true, true, a1, true, uint64(1), "", 0)
+	f.Add("/", "", false, false, false, "", true, uint64(2), "", 0)
+	f.Add("/", "x`\x00\xff\"<", true, true, true, "10.0.0.1:8001,169.254.169.254:80", true, uint64(3), "s", -1)
+	f.Add("/v1/models", "", false, false, false, "", false, uint64(4), "", 1)
+	f.Fuzz(func(t *testing.T, path, model string, hasModel, isJSON, hasBody bool, subset string, hasSubset bool, seed uint64, session string, priority int) {
 		c := randomConfig(seed)
 		r := mustNew(t, c)
-		q := Request{Path: path, Model: model, HasModel: hasModel, JSON: isJSON, HasBody: hasBody, HasSubset: hasSubset}
+		q := Request{Method: "GET", Path: path, Model: model, HasModel: hasModel, JSON: isJSON, HasBody: hasBody, HasSubset: hasSubset, Session: session, Priority: priority}
 		if subset != "" {
 			q.Subset = strings.Split(subset, ",")
 		}
@@ -46,7 +46,8 @@ func TestDecideStaysInThePool(t *testing.T) {
 			if q.HasBody {
 				q.JSON = rnd.IntN(4) > 0
 				q.HasModel = rnd.IntN(4) > 0
-				q.Model = fmt.Sprintf("m%d", rnd.IntN(5))
+				q.Model = fmt.Sprintf("%s%d", []string{"m", "a", "p", "pp/"}[rnd.IntN(4)], rnd.IntN(5))
+				q.Session = []string{"", "one", "another"}[rnd.IntN(3)]
 			}
 			if q.HasSubset = rnd.IntN(2) > 0; q.HasSubset {
 				for range rnd.IntN(6) {
@@ -86,8 +87,15 @@ func randomConfig(seed uint64) Config {
 			break
 		}
 		m := Model{Name: fmt.Sprintf("m%d", i), Targets: []Target{{Pool: c.Pools[0].Name, Weight: 1}}}
-		for range rnd.IntN(3) {
-			m.Targets = append(m.Targets, Target{Pool: c.Pools[rnd.IntN(len(c.Pools))].Name, Weight: rnd.IntN(5), Model: "served"})
+		for j := range rnd.IntN(3) {
+			served := fmt.Sprintf("served%d", j)
+			m.Targets = append(m.Targets, Target{Pool: c.Pools[rnd.IntN(len(c.Pools))].Name, Weight: rnd.IntN(5), Model: served})
+		}
+		if rnd.IntN(2) > 0 {
+			m.Aliases = []string{fmt.Sprintf("a%d", i)}
+		}
+		if rnd.IntN(2) > 0 {
+			m.Prefixes = []string{strings.Repeat("p", i+1)}
 		}
 		c.Models = append(c.Models, m)
 	}

@@ -1,45 +1,6 @@
 package route
 
-import (
-	"sync"
-	"sync/atomic"
-)
-
-// entry is a model's targets. Over any sum-of-weights choices in a row each
-// target is chosen exactly its weight's number of times, evenly spread: every
-// choice adds the weights to the targets' credits, takes the largest credit,
-// and charges it the sum.
-type entry struct {
-	total int64 // the sum of the weights
-
-	mu      sync.Mutex
-	targets []target
-}
-
-type target struct {
-	pool   *pool
-	model  string
-	weight int64
-	credit int64 // guarded by entry.mu. Invariant: the credits sum to 0
-}
-
-func (e *entry) choose() *target {
-	if len(e.targets) == 1 {
-		return &e.targets[0]
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	best := &e.targets[0]
-	for i := range e.targets {
-		t := &e.targets[i]
-		t.credit += t.weight
-		if t.credit > best.credit {
-			best = t
-		}
-	}
-	best.credit -= e.total
-	return best
-}
+import "sync/atomic"
 
 // pool is a Pool made ready. Its members change as a whole, where they are
 // discovered.

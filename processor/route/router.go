@@ -127,31 +127,6 @@ func (r *Router) Decide(q Request) Decision {
 	return d
 }
 
-// resolve finds the pool of q and the model name that its servers know, empty
-// for the one asked. Without a pool, reason is that of the rejection.
-func (r *Router) resolve(q Request) (p *pool, model, reason string) {
-	t := r.table.Load()
-	// An empty name is none, as it is for vLLM.
-	named := q.HasModel && q.Model != ""
-	if named {
-		if e := t.models[q.Model]; e != nil {
-			target := e.choose()
-			return target.pool, target.model, ReasonModel
-		}
-	}
-	p = t.pools[DefaultPool]
-	switch {
-	case p == nil && named:
-		return nil, "", ReasonUnknownModel
-	case p == nil:
-		return nil, "", ReasonNoModel
-	case named:
-		return p, "", ReasonDefault
-	default:
-		return p, "", ReasonUnnamed
-	}
-}
-
 // Begin counts l as in flight at its endpoint, which need not be in a pool:
 // Envoy's fallback may have served it.
 func (r *Router) Begin(l Load) {
