@@ -51,7 +51,8 @@ func (x *exchange) decide() (model string) {
 	took := x.s.cfg.Now().Sub(begun)
 	x.route = meter.Route{
 		Pool: d.Pool, Endpoint: d.Endpoint, Policy: d.Policy, Reason: d.Reason,
-		Candidates: d.Candidates, Score: d.Score, Start: x.at(begun), Duration: took,
+		Candidates: d.Candidates, Score: d.Score, PredictedCachedTokens: meter.Opt[int64](d.PredictedCached),
+		Start: x.at(begun), Duration: took,
 	}
 	x.labels.Pool = d.Pool
 	x.guard("telemetry", func() { x.s.cfg.Telemetry.Routed(x.route, x.labels) })
@@ -67,7 +68,7 @@ func (x *exchange) decide() (model string) {
 
 // direct puts a decision into the reply.
 func (x *exchange) direct(d *route.Decision) {
-	x.putOn(route.Load{Endpoint: d.Endpoint})
+	x.putOn(route.Load{Endpoint: d.Endpoint, Tokens: d.Tokens})
 	// The endpoint picker protocol wants the two to be equal.
 	destination := strings.Join(append([]string{d.Endpoint}, d.Fallbacks...), ",")
 	x.reply.Endpoint = destination

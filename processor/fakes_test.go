@@ -107,6 +107,7 @@ type fakeRouter struct {
 	asked    []route.Request
 	inFlight map[string]int
 	begins   int
+	results  []route.Result
 }
 
 const (
@@ -145,6 +146,18 @@ func (f *fakeRouter) End(l route.Load) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.inFlight[l.Endpoint]--
+}
+
+func (f *fakeRouter) Prefilled(route.Load) {}
+
+func (f *fakeRouter) Expect([8]byte, route.Load) {}
+
+func (f *fakeRouter) Arrived([8]byte) {}
+
+func (f *fakeRouter) Done(r route.Result) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.results = append(f.results, r)
 }
 
 // unbalanced names an endpoint whose Begins and Ends differ, "" for none.

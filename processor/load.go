@@ -21,6 +21,16 @@ func (x *exchange) unload() {
 	x.guard("route", func() { x.s.cfg.Router.End(l) })
 }
 
+// prefilled takes the exchange's prompt off what its endpoint has to do.
+func (x *exchange) prefilled() {
+	if x.load.Tokens == 0 {
+		return
+	}
+	l := x.load
+	x.load.Tokens = 0
+	x.guard("route", func() { x.s.cfg.Router.Prefilled(l) })
+}
+
 // moved counts the exchange where Envoy says that it is served: the pick may
 // have been tried and passed over.
 func (x *exchange) moved(served string) {

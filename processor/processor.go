@@ -37,9 +37,17 @@ type Begin = meter.Begin
 // Router decides and counts what is in flight.
 type Router interface {
 	Decide(r route.Request) route.Decision
-	// Begin and End bracket an exchange at its endpoint.
+	// Begin and End bracket an exchange at its endpoint; Prefilled, between the
+	// two, says that its first token came: its End has no tokens.
 	Begin(l route.Load)
+	Prefilled(l route.Load)
 	End(l route.Load)
+	// Expect counts an exchange that another stream is to count, until Arrived
+	// says that the stream is here, or a while has passed.
+	Expect(span [8]byte, l route.Load)
+	Arrived(span [8]byte)
+	// Done says what an exchange showed of its endpoint, once.
+	Done(r route.Result)
 }
 
 // Journal keeps finished records for lookup.

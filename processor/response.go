@@ -122,6 +122,9 @@ func (x *exchange) observeFrame(frame []byte) {
 	if reached == 0 {
 		return
 	}
+	if reached&meter.ReachedFirstToken != 0 {
+		x.prefilled()
+	}
 	x.guard("telemetry", func() { x.s.cfg.Telemetry.First(reached, at, x.labels) })
 	if reached&meter.ReachedDone != 0 {
 		x.hide()

@@ -88,6 +88,7 @@ func (x *exchange) settle(c meter.Cause, end time.Duration, a *accesslog.Account
 	}
 	r := x.record(c, end)
 	x.learnUsage(r)
+	x.tellRouter(r)
 	x.guard("telemetry", func() { x.s.cfg.Telemetry.End(r) })
 	if x.s.cfg.Journal != nil {
 		x.guard("journal", func() { x.s.cfg.Journal.Add(r) })

@@ -133,8 +133,11 @@ type Route struct {
 	Attempts                               int      // 0: not known
 	// Score is what Endpoint was picked for, in the policy's own measure: the
 	// least cost.
-	Score           float64
-	Start, Duration time.Duration
+	Score float64
+	// PredictedCachedTokens is how many of the prompt's tokens Endpoint was thought
+	// to have in its cache.
+	PredictedCachedTokens Opt[int64]
+	Start, Duration       time.Duration
 }
 
 // ServerMetrics is vLLM's own account of a request, milliseconds as it sends

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -12,6 +13,11 @@ import (
 type Config struct {
 	Pools  []Pool
 	Models []Model
+
+	// Now is the clock, nil: time.Now; Random gives random numbers to many at
+	// once, nil: those of math/rand/v2. New takes them, Apply does not.
+	Now    func() time.Time
+	Random func() uint64
 }
 
 // Pool is a set of interchangeable model servers. It may be empty: requests
@@ -27,6 +33,8 @@ type Pool struct {
 	// over a change of the configuration that leaves the pool's name and Source
 	// as they are; until then they are Endpoints.
 	Source string
+	// Fallbacks is how many endpoints a Decision names for Envoy to try next.
+	Fallbacks int
 }
 
 // Endpoint is one model server of a pool.
@@ -82,7 +90,9 @@ func compile(c Config) (*table, error) {
 		if err != nil {
 			return nil, fmt.Errorf("pools[%d].%w", i, err)
 		}
-		t.pools[p.Name] = newPool(p.Name, p.Source, list)
+		made := newPool(p.Name, p.Source, list)
+		made.fallbacks = p.Fallbacks
+		t.pools[p.Name] = made
 	}
 	var err error
 	if t.models, err = newCatalogue(c.Models, t.pools); err != nil {

@@ -6,6 +6,7 @@ import "sync/atomic"
 // discovered.
 type pool struct {
 	name, source string
+	fallbacks    int
 	members      atomic.Pointer[members]
 }
 

@@ -31,7 +31,8 @@ type Request struct {
 	// Prefix are cumulative hashes of the prompt's leading blocks, the shortest
 	// prefix first; nil where they were not read.
 	Prefix []uint64
-	// PromptBytes is how long the prompt is at least, 0 where it is not known.
+	// PromptBytes is how long the prompt is: as it was read, or by the announced
+	// length of a body that is not all there; 0 where nothing is known.
 	PromptBytes int
 }
 
@@ -45,9 +46,15 @@ type Decision struct {
 	Model  string
 	Policy string
 	Reason string
-	// Score is what Endpoint was picked for, the least of its candidates' costs,
-	// in the policy's own measure.
+	// Score is the cost of Endpoint when it was picked: how loaded it is, compared
+	// with others (see cost).
 	Score float64
+	// Tokens is the estimated number of prompt tokens that Endpoint has yet to read
+	// for the request; 0 where nothing is known.
+	Tokens int
+	// PredictedCached is how many tokens of the prompt Endpoint is thought to have
+	// in its cache.
+	PredictedCached Opt[int64]
 	// Candidates are the endpoints that came first, the chosen one and then
 	// the next best; at most MaxCandidates.
 	Candidates []string

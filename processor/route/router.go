@@ -3,6 +3,7 @@ package route
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Router decides where requests go and counts what is in flight at each
@@ -10,6 +11,10 @@ import (
 type Router struct {
 	table atomic.Pointer[table]
 	turns atomic.Uint64 // numbers the picks, for state.turn
+	now   func() time.Time
+	epoch time.Time // what moments count from
+
+	expected expectations
 
 	// mu guards states and every state's member. It is held for reading by all
 	// but what adds or removes a state.
@@ -19,46 +24,23 @@ type Router struct {
 	states map[string]*state
 }
 
-// state is what is known of one endpoint, whatever pools it is in.
-type state struct {
-	inFlight atomic.Int64 // exchanges. Invariant: >= 0
-	tokens   atomic.Int64 // of their prompts, as estimated. 0 where inFlight is 0
-	// turn is the number of the pick that chose it last, 0 if none did.
-	turn   atomic.Uint64
-	member bool // some pool has it
-}
-
-func (s *state) enter(l Load) {
-	s.tokens.Add(int64(l.Tokens))
-	s.inFlight.Add(1)
-}
-
-// leave takes one exchange off the count and tells whether it was the last.
-// One too many is the caller's fault and must not make an endpoint look idler
-// than it is.
-func (s *state) leave(l Load) bool {
-	for {
-		n := s.inFlight.Load()
-		if n == 0 {
-			return false
-		}
-		if s.inFlight.CompareAndSwap(n, n-1) {
-			s.tokens.Add(-int64(l.Tokens))
-			return n == 1
-		}
-	}
-}
-
 // New returns a Router for c. Its errors begin with the key path of the fault,
 // as in `pools[0].endpoints[1]`.
 func New(c Config) (*Router, error) {
-	r := &Router{states: make(map[string]*state)}
+	r := &Router{states: make(map[string]*state), now: c.Now}
+	if r.now == nil {
+		r.now = time.Now
+	}
+	r.epoch = r.now()
 	r.table.Store(new(table))
 	if err := r.Apply(c); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
+
+// clock is the moment that it is now.
+func (r *Router) clock() time.Duration { return r.now().Sub(r.epoch) }
 
 // Apply replaces what the router routes by. Decisions under way end by the old
 // configuration; the counts of what is in flight stay. With an error nothing
@@ -121,6 +103,7 @@ func (r *Router) Decide(q Request) Decision {
 		return d
 	}
 	d.Endpoint = d.Candidates[0]
+	d.Fallbacks = d.Candidates[1:min(1+p.fallbacks, len(d.Candidates))]
 	if q.JSON && model != q.Model {
 		d.Model = model
 	}
@@ -146,6 +129,16 @@ func (r *Router) Begin(l Load) {
 		r.states[l.Endpoint] = s
 	}
 	s.enter(l)
+}
+
+// Prefilled says that the server has read the prompt of l: its tokens are none
+// any more, and its End is to have none.
+func (r *Router) Prefilled(l Load) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if s := r.states[l.Endpoint]; s != nil {
+		s.tokens.Add(-int64(l.Tokens))
+	}
 }
 
 // End takes back one Begin of l.
