@@ -54,6 +54,10 @@ type Scanner struct {
 	prompts int // in lists of prompts, those that are not token ids of one
 	// prompting: the container that is skipped is a list of prompts or token ids.
 	prompting bool
+
+	prompt  promptReader
+	session string
+	piece   []byte // in hand
 }
 
 // bodySpan is a part of a body, from start up to end.
@@ -69,6 +73,7 @@ func NewScanner(d Dialect, contentType string) *Scanner {
 		request:   Request{Dialect: d, N: -1, MaxTokens: -1},
 		maxTokens: -1, maxCompletionTokens: -1,
 		open: -1, bodyEnd: -1,
+		prompt: newPromptReader(d),
 	}
 }
 
@@ -77,6 +82,7 @@ func NewScanner(d Dialect, contentType string) *Scanner {
 func (s *Scanner) Write(piece []byte) {
 	s.replaceable = s.replaceable[:0]
 	s.quote, s.slash = -1, -1
+	s.piece = piece
 	for i := 0; i < len(piece) && s.state != stateOver; {
 		if s.form != nil {
 			i = s.readForm(piece, i)
@@ -84,6 +90,8 @@ func (s *Scanner) Write(piece []byte) {
 			i = s.step(piece, i)
 		}
 	}
+	s.prompt.goesOn(piece, s.offset)
+	s.piece = nil
 	s.offset += int64(len(piece))
 }
 

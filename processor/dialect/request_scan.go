@@ -126,12 +126,18 @@ func (s *Scanner) beginValue(c byte, at int64) {
 	if s.field == fieldStreamOptions {
 		s.options.begin(c, at)
 	}
+	if s.in == inBody {
+		s.prompt.begin(at)
+	}
 	switch {
 	case c == '"':
-		if s.field == fieldModel {
+		switch s.field {
+		case fieldModel:
 			s.open = at
 			s.token.begin(MaxModel)
-		} else {
+		case fieldSession:
+			s.token.begin(maxSession)
+		default:
 			s.token.begin(maxScalar)
 		}
 		s.state = stateText
@@ -172,10 +178,10 @@ func (s *Scanner) enter(c byte) {
 
 // leave ends the object or array that is being read, whose last byte is at.
 func (s *Scanner) leave(at int64) {
-	s.state = stateAfterValue
 	switch s.in {
 	case inBody:
 		s.state, s.bodyEnd = stateOver, at
+		return
 	case inMessage:
 		s.in = inMessages
 	case inOptions:
@@ -183,6 +189,15 @@ func (s *Scanner) leave(at int64) {
 		s.in = inBody
 	default:
 		s.in = inBody
+	}
+	s.ended(at + 1)
+}
+
+// ended takes the end of a value.
+func (s *Scanner) ended(end int64) {
+	s.state = stateAfterValue
+	if s.in == inBody {
+		s.prompt.end(s.piece, s.offset, end)
 	}
 }
 
@@ -223,6 +238,9 @@ func (s *Scanner) endText(end int64) {
 		s.field = fieldNone
 		if !s.token.tooLong {
 			s.field = s.in.field(s.token.b)
+		}
+		if s.in == inBody {
+			s.prompt.named(s.token.b)
 		}
 		s.state = stateColon
 		return
@@ -273,7 +291,7 @@ func (s *Scanner) skip(p []byte, i int) int {
 		case '}', ']':
 			s.nested--
 			if s.nested == 0 {
-				s.state = stateAfterValue
+				s.ended(s.offset + int64(i) + 1)
 				return i + 1
 			}
 		}
@@ -311,7 +329,7 @@ func (s *Scanner) endValue(k valueKind, end int64) {
 		s.options.end(optionsNull, end)
 	}
 	s.set(s.field, k, s.token.b)
-	s.state = stateAfterValue
+	s.ended(end)
 }
 
 // countPrompt takes the first byte of a string or container in one that is not

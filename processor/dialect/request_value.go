@@ -27,6 +27,7 @@ const (
 	fieldRole
 	fieldBeam
 	fieldPrompt
+	fieldSession
 )
 
 // valueKind is the kind of a JSON value, as far as it matters.
@@ -69,6 +70,8 @@ func (c scanContainer) field(key []byte) member {
 			return fieldBeam
 		case "prompt", "prompt_embeds":
 			return fieldPrompt
+		case "prompt_cache_key":
+			return fieldSession
 		}
 	case inOptions:
 		switch string(key) {
@@ -96,7 +99,7 @@ func (c scanContainer) field(key []byte) member {
 // same name set, with nothing where the value is of no use.
 func (s *Scanner) set(f member, k valueKind, b []byte) {
 	r := &s.request
-	if s.token.tooLong && f != fieldModel {
+	if s.token.tooLong && f != fieldModel && f != fieldSession {
 		b = nil
 	}
 	switch f {
@@ -135,6 +138,11 @@ func (s *Scanner) set(f member, k valueKind, b []byte) {
 		r.NoGenerationPrompt = !boolValue(k, b, true)
 	case fieldBeam:
 		s.beam = boolValue(k, b, false)
+	case fieldSession:
+		s.session = ""
+		if k == kindString {
+			s.session = validText(b, s.token.tooLong)
+		}
 	case fieldMessages:
 		r.LastRole = ""
 	case fieldRole:
