@@ -21,7 +21,7 @@ func routes(c config.Config) route.Config {
 		r.Pools = append(r.Pools, pool)
 	}
 	for _, m := range c.Models {
-		model := route.Model{Name: m.Name}
+		model := route.Model{Name: m.Name, Aliases: m.Aliases, Prefixes: m.Prefixes}
 		for _, t := range m.Targets {
 			model.Targets = append(model.Targets, route.Target{Pool: t.Pool, Model: t.Model, Weight: t.Weight})
 		}
@@ -31,13 +31,9 @@ func routes(c config.Config) route.Config {
 }
 
 func telemetrySettings(c config.Config, version string, log *slog.Logger, live func() []meter.Live) telemetry.Config {
-	models := make([]string, 0, len(c.Models))
-	for _, m := range c.Models {
-		models = append(models, m.Name)
-	}
 	return telemetry.Config{
 		Version: version,
-		Models:  models,
+		Models:  config.Names(c.Models),
 		Trace: telemetry.TraceConfig{
 			ClientContext:   c.Trace.ClientContext,
 			ParentSampled:   c.Trace.ParentSampled,

@@ -62,23 +62,6 @@ type Pool struct {
 	Endpoints []Endpoint `yaml:"endpoints"`
 }
 
-// Model says which targets serve a model name.
-type Model struct {
-	Name    string   `yaml:"name"`
-	Targets []Target `yaml:"targets"`
-}
-
-// Target is one of the places that serve a model.
-type Target struct {
-	Pool string `yaml:"pool"`
-	// Model is the name that the pool's servers know; empty: as asked.
-	Model string `yaml:"model"`
-	// Weight is the target's share of the sum over its model's targets.
-	Weight int `yaml:"weight" min:"0" max:"1000000"`
-}
-
-func (t *Target) setDefaults() { t.Weight = 1 }
-
 // Trace is about spans: whose context they continue and how much they say.
 type Trace struct {
 	ClientContext   string      `yaml:"client_context" one:"parent link ignore"`

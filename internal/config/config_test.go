@@ -55,7 +55,7 @@ func TestParse_Valid(t *testing.T) {
 		{Name: "default", Endpoints: []Endpoint{"127.0.0.1:8001"}},
 		{Name: "canary", Endpoints: []Endpoint{}},
 	}
-	models.Models = []Model{{Name: "llama", Targets: []Target{
+	models.Models = []Model{{Name: "llama", Aliases: []string{"gpt-4"}, Prefixes: []string{"llama-"}, Targets: []Target{
 		{Pool: "default", Model: "llama-v2", Weight: 90},
 		{Pool: "canary", Weight: 10},
 	}}}
@@ -158,7 +158,22 @@ func TestWarnings(t *testing.T) {
 
 	c = Default()
 	c.Models = []Model{{Name: "llama", Targets: []Target{{Pool: "a", Model: "llama"}, {Pool: "b", Model: "v2"}}}}
-	f(c, "", `models[0].targets[1].model: "llama" is rewritten to "v2": while Envoy runs without Inferspan (failure_mode_allow) the servers of pool "b" get "llama" and answer 404; start them with --served-model-name "v2" "llama"`)
+	f(c, "", `models[0].targets[1]: "llama" is rewritten to "v2": while Envoy runs without Inferspan (failure_mode_allow) the servers of pool "b" get the name as asked and answer 404; start them with --served-model-name "v2" "llama"`)
+
+	// A prefix without a rewritten name is served as it was asked, whoever routes.
+	c.Models = []Model{{Name: "llama", Aliases: []string{"gpt-4", "x"}, Prefixes: []string{"llama-"}, Targets: []Target{{Pool: "a"}}}}
+	f(c, "", `models[0].targets[0]: "gpt-4", "x" are rewritten to "llama": while Envoy runs without Inferspan (failure_mode_allow) the servers of pool "a" get the name as asked and answer 404; start them with --served-model-name "llama" "gpt-4" "x"`)
+
+	c.Models = []Model{{Name: "llama", Prefixes: []string{"llama-", "org/"}, Targets: []Target{{Pool: "a", Model: "llama"}}}}
+	f(c, "", `models[0].targets[0]: names that begin with "llama-" or "org/" are rewritten to "llama": while Envoy runs without Inferspan (failure_mode_allow) the servers of pool "a" get the name as asked and answer 404; start them with --served-model-name "llama" and each name that clients use, or leave out targets[].model`)
+
+	c.Models = []Model{
+		{Name: "llama", Targets: []Target{{Pool: "a", Model: "v2"}, {Pool: "b"}}},
+		{Name: "old", Targets: []Target{{Pool: "a", Model: "llama"}}},
+		{Name: "mixed", Targets: []Target{{Pool: "b", Model: "v2"}, {Pool: "b"}}}, // served there by both names
+	}
+	f(c, "", `models[0].targets[0]: "llama" is rewritten to "v2": while Envoy runs without Inferspan (failure_mode_allow) the servers of pool "a" get "llama", which is another model there, of models[1]; give that one another name`,
+		`models[1].targets[0]: "old" is rewritten to "llama": while Envoy runs without Inferspan (failure_mode_allow) the servers of pool "a" get the name as asked and answer 404; start them with --served-model-name "llama" "old"`)
 }
 
 func TestSizeString(t *testing.T) {

@@ -4,18 +4,12 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // maxName is the length of the longest name of a pool, in bytes.
 const maxName = 63
-
-// maxModel is the length of the longest name of a model, in bytes.
-const maxModel = 256
 
 // validate finds the faults that concern more than one value.
 func (c *Config) validate() []Fault {
@@ -116,45 +110,6 @@ func (v *validator) endpoints(path string, endpoints []Endpoint) {
 	}
 }
 
-func (v *validator) models(models []Model) {
-	first := map[string]int{}
-	for i, m := range models {
-		path := "models[" + strconv.Itoa(i) + "]"
-		if !validModel(m.Name) {
-			v.failf(path+".name", "%s; allowed: 1 to %d bytes of printable text", nameProblem(m.Name), maxModel)
-		} else if j, twice := first[m.Name]; twice {
-			v.failf(path+".name", "%q is the name of models[%d] too; allowed: a name of its own", m.Name, j)
-		} else {
-			first[m.Name] = i
-		}
-		v.targets(path+".targets", m.Targets)
-	}
-}
-
-func (v *validator) targets(path string, targets []Target) {
-	if len(targets) == 0 {
-		v.failf(path, "has no target; allowed: one or more of {pool, model, weight}")
-		return
-	}
-	sum := 0
-	for i, t := range targets {
-		at := path + "[" + strconv.Itoa(i) + "]"
-		sum += t.Weight
-		switch {
-		case t.Pool == "":
-			v.failf(at+".pool", "is missing; allowed: %s", v.allowedPools())
-		case !slices.Contains(v.poolNames, t.Pool):
-			v.failf(at+".pool", "there is no pool %q%s; allowed: %s", t.Pool, nearest(t.Pool, v.poolNames), v.allowedPools())
-		}
-		if t.Model != "" && !validModel(t.Model) {
-			v.failf(at+".model", "%s; allowed: 1 to %d bytes of printable text, or no key for the name as asked", nameProblem(t.Model), maxModel)
-		}
-	}
-	if sum == 0 {
-		v.failf(path, "all weights are 0; allowed: at least one above 0")
-	}
-}
-
 func (v *validator) allowedPools() string {
 	if len(v.poolNames) == 0 {
 		return "the name of a pool, and pools has none"
@@ -174,9 +129,4 @@ func validPool(s string) bool {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 		return !letter && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
 	})
-}
-
-func validModel(s string) bool {
-	return s != "" && len(s) <= maxModel && utf8.ValidString(s) &&
-		!strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }

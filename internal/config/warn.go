@@ -28,16 +28,7 @@ func (c *Config) Warnings(getenv func(string) string) []string {
 	if c.Record.Dir != "" && c.Record.Content == "keep" {
 		out = append(out, fmt.Sprintf("record.content: is keep: prompts and completions are written to files in %q", c.Record.Dir))
 	}
-	for i, m := range c.Models {
-		for j, t := range m.Targets {
-			if t.Model == "" || t.Model == m.Name {
-				continue
-			}
-			out = append(out, fmt.Sprintf("models[%d].targets[%d].model: %q is rewritten to %q: while Envoy runs without Inferspan (failure_mode_allow) the servers of pool %q get %q and answer 404; start them with --served-model-name %q %q",
-				i, j, m.Name, t.Model, t.Pool, m.Name, t.Model, m.Name))
-		}
-	}
-	return out
+	return append(out, modelWarnings(c.Models)...)
 }
 
 // eventLimit returns the SDK's limit, negative for none, and whether the
