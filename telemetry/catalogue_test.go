@@ -118,7 +118,8 @@ One span for each exchange, and metrics of all exchanges. What each number means
 Where it goes is told by the ` + "`OTEL_*`" + ` variables alone; with no endpoint among them, nothing is exported and nothing is tried.
 Spans and metrics go over OTLP (` + "`grpc`" + `, or by ` + "`OTEL_EXPORTER_OTLP_PROTOCOL`" + `), and metrics are on ` + "`/metrics`" + ` too, with exemplars where OpenMetrics is asked for.
 Differing from the SDK's defaults: metrics go every 15 s (` + "`OTEL_METRIC_EXPORT_INTERVAL`" + `), spans wait at most 1 s for their batch (` + "`OTEL_BSP_SCHEDULE_DELAY`" + `),
-and the queue of spans is bounded by 32 MiB of memory; ` + "`OTEL_BSP_MAX_QUEUE_SIZE`" + `, if set, bounds their number too.
+and the queue of spans is bounded by 32 MiB of memory; ` + "`OTEL_BSP_MAX_QUEUE_SIZE`" + `, if set, bounds their number too. While the collector is away, spans wait there; those for which there is no room
+are dropped and counted. Metrics miss nothing of an outage, as their sums go on (not with delta temporality, which loses what a failed export held).
 
 Neither prompts nor completions are ever among it, nor headers, but those that ` + "`attributes.from_headers`" + ` names. What a client can choose freely is cut at 128 bytes, and becomes the value of a metric's attribute
 only where it is bounded: a model that is not configured is named once a server has accepted it, up to 200 of them, and ` + "`" + otherValue + "`" + ` before and beyond.

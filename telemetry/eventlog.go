@@ -101,7 +101,7 @@ func (e environment) newLogExporter(ctx context.Context) (sdklog.Exporter, error
 	}
 	secure := e.exportTLS("LOGS")
 	if p == protocolGRPC {
-		var options []otlploggrpc.Option
+		options := []otlploggrpc.Option{otlploggrpc.WithDialOption(connect)}
 		if secure != nil {
 			options = append(options, otlploggrpc.WithTLSCredentials(credentials.NewTLS(secure)))
 		}

@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 )
 
@@ -23,14 +25,17 @@ const (
 	// batchBytes is the most that a request to the collector takes, estimated:
 	// a collector takes 4 MiB.
 	batchBytes = 2 << 20
+	// retryFirst is how long a batch waits after its first try while the collector
+	// is away, retryMax how long at most, each time twice as long.
+	retryFirst, retryMax = time.Second, 30 * time.Second
 )
 
 // Why spans were dropped.
 const (
-	dropQueueFull = "queue_full"
-	dropFailed    = "export_failed"
-	dropRejected  = "rejected"
-	dropShutdown  = "shutdown"
+	dropQueueFull = "queue_full"    // no room: the collector is away, or slower than the traffic
+	dropFailed    = "export_failed" // the collector refused the batch, and would again
+	dropRejected  = "rejected"      // it took the others of the batch
+	dropShutdown  = "shutdown"      // it was away at the end
 )
 
 // exportOptions are what OTEL_BSP_* says.
@@ -39,6 +44,8 @@ type exportOptions struct {
 	timeout   time.Duration // of one export, the exporter's retries included
 	batchSize int           // spans
 	queueSize int           // spans; 0: bounded in bytes only
+	// after is the clock between two tries while the collector is away.
+	after func(time.Duration) <-chan time.Time
 }
 
 func (e environment) exportOptions() exportOptions {
@@ -47,6 +54,7 @@ func (e environment) exportOptions() exportOptions {
 		timeout:   e.milliseconds("OTEL_BSP_EXPORT_TIMEOUT", 30*time.Second),
 		batchSize: e.number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512),
 		queueSize: e.number("OTEL_BSP_MAX_QUEUE_SIZE", 0),
+		after:     time.After,
 	}
 }
 
@@ -57,7 +65,7 @@ func (e environment) newSpanExporter(ctx context.Context) (sdktrace.SpanExporter
 	}
 	secure := e.exportTLS("TRACES")
 	if p == protocolGRPC {
-		var options []otlptracegrpc.Option
+		options := []otlptracegrpc.Option{otlptracegrpc.WithDialOption(connect)}
 		if secure != nil {
 			options = append(options, otlptracegrpc.WithTLSCredentials(credentials.NewTLS(secure)))
 		}
@@ -87,9 +95,17 @@ type spanCounts interface {
 	eventsDropped(n int, reason string)
 }
 
-// export brings records out as spans: batch by batch, one at a time. The SDK's
-// own batch processor drops without a count, and bounds its queue in spans
-// instead of bytes.
+// connect has gRPC look for a collector that was away as often as spans are
+// tried; its own default is two minutes.
+var connect = grpc.WithConnectParams(grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: retryFirst, Multiplier: 1.6, Jitter: .2, MaxDelay: retryMax},
+	MinConnectTimeout: 20 * time.Second,
+})
+
+// export brings records out as spans: batch by batch, one at a time. While the
+// collector is away they wait, and at the queue's bound the newest are dropped:
+// only so can an exemplar know whether its span was accepted. The SDK's own batch
+// processor drops without a count, and bounds its queue in spans instead of bytes.
 type export struct {
 	options  exportOptions
 	queue    *queue
@@ -100,14 +116,16 @@ type export struct {
 	log      *slog.Logger
 	failures sampler
 
-	abort context.CancelFunc // ends the export that is under way
-	done  chan struct{}      // closed when nothing waits any more
+	closing chan struct{}      // closed when the end begins
+	abort   context.CancelFunc // ends the export that is under way
+	done    chan struct{}      // closed when nothing waits any more
 }
 
 func startExport(o exportOptions, maxBytes int, maker *spanMaker, exporter sdktrace.SpanExporter, logs sdklog.Exporter, counts spanCounts, log *slog.Logger) *export {
 	x := &export{
 		options: o, queue: newQueue(maxBytes, o.queueSize), maker: maker,
-		exporter: exporter, logs: logs, counts: counts, log: log, done: make(chan struct{}),
+		exporter: exporter, logs: logs, counts: counts, log: log,
+		closing: make(chan struct{}), done: make(chan struct{}),
 	}
 	ctx, abort := context.WithCancel(context.Background())
 	x.abort = abort
@@ -163,7 +181,8 @@ func (x *export) flush(ctx context.Context) {
 	}
 }
 
-// exportBatch exports the oldest batch and tells whether more waits.
+// exportBatch exports the oldest batch and tells whether more waits. While the
+// collector is away it tries again, until the end begins.
 func (x *export) exportBatch(ctx context.Context) (more bool) {
 	batch, more := x.queue.take(x.options.batchSize, batchBytes)
 	if len(batch) == 0 {
@@ -174,11 +193,33 @@ func (x *export) exportBatch(ctx context.Context) (more bool) {
 	for _, e := range batch {
 		n += e.spans
 	}
-	if ctx.Err() != nil {
-		// Their events are not even made.
-		x.counts.dropped(n, dropShutdown)
-		return more
+	begun, tries := time.Now(), 0
+	for wait := retryFirst; ; wait = min(2*wait, retryMax) {
+		if ctx.Err() != nil {
+			// Their events are not even made.
+			x.counts.dropped(n, dropShutdown)
+			return more
+		}
+		tries++
+		if x.try(ctx, batch, n) {
+			if tries > 1 {
+				x.log.Info("the collector answers again", "away", time.Since(begun).Round(time.Second).String(), "tries", tries)
+			}
+			return more
+		}
+		select {
+		case <-x.options.after(wait):
+		case <-x.closing:
+		case <-ctx.Done():
+		}
 	}
+}
+
+// try exports a batch of n spans and tells whether it is settled: taken, or
+// dropped and counted. Its spans are made anew each time, so that only compact
+// records wait.
+func (x *export) try(ctx context.Context, batch []entry, n int) (settled bool) {
+	ending := x.ending()
 	exportCtx, cancel := context.WithTimeout(ctx, x.options.timeout)
 	defer cancel()
 	err := x.exporter.ExportSpans(exportCtx, x.maker.spans(batch))
@@ -190,8 +231,14 @@ func (x *export) exportBatch(ctx context.Context) (more bool) {
 		rejected = min(rejected, n)
 		x.counts.sent(n - rejected)
 		x.counts.dropped(rejected, dropRejected)
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, temporary(err) && ending:
 		x.counts.dropped(n, dropShutdown)
+	case temporary(err):
+		x.maker.log.take()
+		if leftOut, ok := x.failures.due(); ok {
+			x.log.Warn("the collector is away, spans wait", "error", err, "spans", x.queue.waiting(), "reports_left_out", leftOut)
+		}
+		return false
 	default:
 		x.counts.dropped(n, dropFailed)
 	}
@@ -199,7 +246,17 @@ func (x *export) exportBatch(ctx context.Context) (more bool) {
 		x.report(err, n, rejected)
 	}
 	x.exportEvents(ctx, err != nil && !partial)
-	return more
+	return true
+}
+
+// ending tells whether the end has begun, so that a batch is tried once more only.
+func (x *export) ending() bool {
+	select {
+	case <-x.closing:
+		return true
+	default:
+		return false
+	}
 }
 
 // exportEvents exports the events of the batch as log records. Where its spans
@@ -245,6 +302,7 @@ func (x *export) report(err error, spans, rejected int) {
 // shutdown exports what waits and stops. What has not gone out when ctx ends is
 // dropped and counted.
 func (x *export) shutdown(ctx context.Context) error {
+	close(x.closing)
 	x.queue.close()
 	stop := context.AfterFunc(ctx, x.abort)
 	<-x.done

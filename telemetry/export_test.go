@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -16,7 +15,6 @@ import (
 	sdkresource "go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	collectortrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/inferspan/inferspan/processor/meter"
@@ -55,8 +53,13 @@ func (c *tally) add(f func()) {
 // exportTo starts an export whose timer never fires: batches go when they are
 // full, or at the end.
 func exportTo(x sdktrace.SpanExporter, maxBytes, batchSize int, c spanCounts) *export {
+	return exportAfter(x, maxBytes, batchSize, c, nil)
+}
+
+// exportAfter is exportTo with the clock between tries in the test's hand.
+func exportAfter(x sdktrace.SpanExporter, maxBytes, batchSize int, c spanCounts, after func(time.Duration) <-chan time.Time) *export {
 	log := slog.New(slog.DiscardHandler)
-	o := exportOptions{delay: time.Hour, timeout: time.Hour, batchSize: batchSize}
+	o := exportOptions{delay: time.Hour, timeout: time.Hour, batchSize: batchSize, after: after}
 	return startExport(o, maxBytes, newSpanMaker(traceConfig("", "", ""), sdkresource.Empty(), ""), x, nil, c, log)
 }
 
@@ -242,21 +245,7 @@ func (s *traceSink) serve(t *testing.T, protocol string) (endpoint string) {
 
 func (s *traceSink) serveGRPC(t *testing.T) (endpoint string) {
 	t.Helper()
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, served := grpc.NewServer(), make(chan struct{})
-	collectortrace.RegisterTraceServiceServer(server, s)
-	go func() {
-		defer close(served)
-		_ = server.Serve(ln)
-	}()
-	t.Cleanup(func() {
-		server.Stop()
-		<-served
-	})
-	return "http://" + ln.Addr().String()
+	return serveTraces(t, s)
 }
 
 // wireSize is the size of spans as a collector gets them.

@@ -104,7 +104,7 @@ func (e environment) newMetricExporter(ctx context.Context) (sdkmetric.Exporter,
 	}
 	secure := e.exportTLS("METRICS")
 	if p == protocolGRPC {
-		var options []otlpmetricgrpc.Option
+		options := []otlpmetricgrpc.Option{otlpmetricgrpc.WithDialOption(connect)}
 		if secure != nil {
 			options = append(options, otlpmetricgrpc.WithTLSCredentials(credentials.NewTLS(secure)))
 		}

@@ -105,6 +105,13 @@ func (q *queue) release(batch []entry) {
 	}
 }
 
+// waiting is how many spans are there, those that are being exported included.
+func (q *queue) waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.spans
+}
+
 // close lets nothing more in.
 func (q *queue) close() {
 	q.mu.Lock()
