@@ -39,6 +39,8 @@ func (j *Join) Open(requestID string, start time.Time, live func(*Account)) *Exc
 	var told func()
 	switch {
 	case kept == nil:
+	case (kept.twice || x.same != nil) && kept.span != [8]byte{}:
+		// Its span will tell.
 	case kept.twice || x.same != nil:
 		j.unkeep(kept)
 		j.c.Unmatched(ReasonAmbiguous)
@@ -58,11 +60,32 @@ func (x *Exchange) Identify(span [8]byte) {
 	if x == nil || span == [8]byte{} {
 		return
 	}
-	x.j.mu.Lock()
-	defer x.j.mu.Unlock()
+	j := x.j
+	j.mu.Lock()
+	told := func() {}
 	if !x.gone && x.span == [8]byte{} {
 		x.span = span
-		x.j.spans[span] = x
+		j.spans[span] = x
+		if kept := j.keptSpan[span]; kept != nil {
+			j.unkeep(kept)
+			told = j.give(x, kept.account)
+		}
+	}
+	j.mu.Unlock()
+	told()
+}
+
+// Leave says that another stream accounts for the exchange: no entry finds x any
+// more.
+func (x *Exchange) Leave() {
+	if x == nil {
+		return
+	}
+	x.j.mu.Lock()
+	defer x.j.mu.Unlock()
+	x.live = nil
+	if !x.gone {
+		x.j.forget(x)
 	}
 }
 

@@ -3,8 +3,10 @@
 //
 // An exchange is known by its span id, where Envoy has it in the metadata that
 // we set, and by its request id with its start to the microsecond. The request
-// id alone is the client's choice and repeats. An entry that fits several
-// exchanges settles none.
+// id alone is the client's choice and repeats. Where entry and exchange both have
+// a span id it decides; an exchange without one, whose request another replica
+// decided on, is found by the rest. An entry that fits several exchanges settles
+// none.
 package accesslog
 
 import (
@@ -59,6 +61,7 @@ type Join struct {
 	waiting  map[*Exchange]struct{}
 	kept     map[*keptEntry]struct{}
 	keptBy   map[requestKey]*keptEntry
+	keptSpan map[[8]byte]*keptEntry
 	// over are exchanges that ended without waiting, oldest first from next on:
 	// their entries come later, and are no others'.
 	over   []*Exchange
@@ -75,10 +78,11 @@ type requestKey struct {
 
 // keptEntry waits for its exchange.
 type keptEntry struct {
-	key     requestKey
+	key     requestKey // zero: it is not found by one
+	span    [8]byte    // zero: it is not found by one
 	account Account
 	timer   *time.Timer
-	twice   bool // another with the same key came: they can't be told apart
+	twice   bool // another with the same key came: they can't be told apart by it
 }
 
 // New returns a Join.
@@ -93,6 +97,7 @@ func New(c Config) *Join {
 		spans: make(map[[8]byte]*Exchange), requests: make(map[requestKey]*Exchange),
 		waiting: make(map[*Exchange]struct{}),
 		kept:    make(map[*keptEntry]struct{}), keptBy: make(map[requestKey]*keptEntry),
+		keptSpan: make(map[[8]byte]*keptEntry),
 	}
 }
 
@@ -111,24 +116,46 @@ func (j *Join) Add(e *wire.LogEntry) {
 	key, hasKey := j.key(e.RequestID, e.Start)
 	settled := func() {}
 	j.mu.Lock()
+	x, several := j.fitting(key, hasKey, hasSpan)
+	if hasSpan && j.spans[span] != nil {
+		x, several = j.spans[span], false
+	}
 	switch {
-	case hasSpan && j.spans[span] != nil:
-		settled = j.give(j.spans[span], a)
-	case hasSpan || !hasKey:
-		// Its exchange was another replica's, or Envoy said too little.
-		j.keep(&keptEntry{account: a})
-	case j.requests[key] != nil && j.requests[key].same != nil:
+	case several:
 		j.c.Unmatched(ReasonAmbiguous)
-	case j.requests[key] != nil:
-		settled = j.give(j.requests[key], a)
-	case j.keptBy[key] != nil:
+	case x != nil:
+		settled = j.give(x, a)
+	case hasKey && j.keptBy[key] != nil:
 		j.keptBy[key].twice = true
-		j.c.Unmatched(ReasonAmbiguous)
+		if !hasSpan {
+			j.c.Unmatched(ReasonAmbiguous)
+			break
+		}
+		key = requestKey{}
+		fallthrough
 	default:
-		j.keep(&keptEntry{key: key, account: a})
+		j.keep(&keptEntry{key: key, span: span, account: a})
 	}
 	j.mu.Unlock()
 	settled()
+}
+
+// fitting returns the exchange that an entry with key fits: one that no other span
+// id is known of. The caller holds mu.
+func (j *Join) fitting(key requestKey, hasKey, hasSpan bool) (x *Exchange, several bool) {
+	if !hasKey {
+		return nil, false
+	}
+	for e := j.requests[key]; e != nil; e = e.same {
+		if hasSpan && e.span != [8]byte{} {
+			continue
+		}
+		if x != nil {
+			return nil, true
+		}
+		x = e
+	}
+	return x, false
 }
 
 // spanID reads a span id of 16 hex digits.
@@ -157,6 +184,9 @@ func (j *Join) keep(e *keptEntry) {
 	if e.key != (requestKey{}) {
 		j.keptBy[e.key] = e
 	}
+	if e.span != [8]byte{} {
+		j.keptSpan[e.span] = e
+	}
 	e.timer = time.AfterFunc(j.c.Keep, func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
@@ -173,6 +203,9 @@ func (j *Join) unkeep(e *keptEntry) {
 	delete(j.kept, e)
 	if e.key != (requestKey{}) {
 		delete(j.keptBy, e.key)
+	}
+	if j.keptSpan[e.span] == e {
+		delete(j.keptSpan, e.span)
 	}
 }
 

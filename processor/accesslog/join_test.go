@@ -83,7 +83,7 @@ func scripted(t *testing.T, c Config, f func(b *bench)) {
 		b := newBench(t, c)
 		f(b)
 		b.Close()
-		if n := len(b.waiting) + len(b.kept) + len(b.keptBy); n != 0 {
+		if n := len(b.waiting) + len(b.kept) + len(b.keptBy) + len(b.keptSpan); n != 0 {
 			t.Errorf("%d wait after the close", n)
 		}
 	})
@@ -179,6 +179,64 @@ func TestSpanID(t *testing.T) {
 		pass(10 * time.Second)
 		b.want("10s unmatched no_exchange", "10s unmatched no_exchange", "10s unmatched no_exchange", "10s unmatched no_exchange")
 		b.Open("", time.Time{}, nil).Identify([8]byte{})
+	})
+}
+
+// An observed exchange may get its span id after its entry came, and may never
+// get one: its request was decided on elsewhere.
+func TestSpanIDOfAnother(t *testing.T) {
+	scripted(t, Config{}, func(b *bench) {
+		spanned := func(id string, bytes uint64) *wire.LogEntry {
+			e := entry(id, bytes)
+			e.SpanID = spanAText
+			return e
+		}
+		b.Add(&wire.LogEntry{SpanID: spanAText, Bytes: 7})
+		x := b.Open("r", at, b.live("x"))
+		b.want()
+		x.Identify(spanA)
+		b.want("0s x live 7")
+
+		b.Open("s", at, b.live("never identified"))
+		b.Add(spanned("s", 8))
+		b.want("0s never identified live 8")
+
+		y := b.Open("t", at, b.live("identified otherwise"))
+		y.Identify([8]byte{0xbb})
+		b.Add(spanned("t", 9))
+		pass(10 * time.Second)
+		b.want("10s unmatched no_exchange")
+
+		// Of two entries with one key, the span id finds each.
+		b.Add(spanned("u", 10))
+		other := entry("u", 11)
+		other.SpanID = "cc00000000000000"
+		b.Add(other)
+		z := b.Open("u", at, b.live("z"))
+		b.want()
+		z.Identify([8]byte{0xcc})
+		b.want("10s z live 11")
+		again := b.Open("u", at, b.live("again"))
+		again.Identify(spanA)
+		b.want("10s again live 10")
+	})
+}
+
+// The deciding stream of a split deployment leaves its exchange to the observing
+// one: entries that could be either's are that one's.
+func TestLeave(t *testing.T) {
+	scripted(t, Config{}, func(b *bench) {
+		deciding := b.Open("r", at, b.live("deciding"))
+		deciding.Leave()
+		b.Open("r", at, b.live("observing"))
+		b.Add(entry("r", 7))
+		b.want("0s observing live 7")
+		deciding.Leave()
+		deciding.Identify(spanA)
+		deciding.Wait(b.settle("deciding"))
+		b.want("0s deciding nothing")
+		var none *Exchange
+		none.Leave()
 	})
 }
 
