@@ -27,6 +27,9 @@ type Config struct {
 	// are held back until its model is known; beyond it the client gets 413.
 	// 0: 16 MiB.
 	HoldLimit int
+	// SessionHeaders are the request headers that name a conversation; of several
+	// the first that is there counts. Without one the body's prompt_cache_key does.
+	SessionHeaders []string
 	// IdleTimeout ends a stream on which nothing comes; 0: 30 min.
 	IdleTimeout time.Duration
 	// DeferredClose is Envoy's deferred_close_timeout: by so much later than the

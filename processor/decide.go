@@ -22,7 +22,7 @@ const (
 )
 
 func contentLength(n int) wire.Header {
-	return wire.Header{Name: "content-length", Value: strconv.Itoa(n)}
+	return wire.Header{Name: contentLengthHeader, Value: strconv.Itoa(n)}
 }
 
 // decide decides where the request goes by what was read of it, and puts the
@@ -44,6 +44,7 @@ func (x *exchange) decide() (model string) {
 			Method: r.head.method, Path: r.head.path, Model: r.asked.Model, HasModel: r.asked.HasModel,
 			JSON: r.object, HasBody: r.hasBody,
 			Subset: r.subset, HasSubset: r.hasSubset,
+			Session: x.session(), Prefix: r.prompt.Prefix, PromptBytes: x.promptSize(),
 		})
 	}) {
 		return ""

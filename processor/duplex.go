@@ -30,15 +30,28 @@ func (x *exchange) duplexRequest(m *wire.Message) error {
 	switch {
 	case m.EndOfStream:
 		x.endScan()
-	case r.scanner != nil && !r.scanner.ModelKnown() && !r.scanner.Finished():
+	case x.waits():
 		if len(r.held) <= x.cfg.HoldLimit {
 			return nil
 		}
-		x.tooLarge()
-		return x.sendDecided(wire.RequestHeaders)
+		if !r.scanner.ModelKnown() {
+			x.tooLarge()
+			return x.sendDecided(wire.RequestHeaders)
+		}
+		// The prefix alone is late, and a policy can do without.
 	}
 	x.decideHeld()
 	return x.release(m.EndOfStream)
+}
+
+// waits tells whether what the decision needs is still to come: the model, and
+// where a pool picks by it the prompt's prefix.
+func (x *exchange) waits() bool {
+	s := x.request.scanner
+	if s == nil || s.Finished() {
+		return false
+	}
+	return !s.ModelKnown() || x.byPrefix() && !x.request.form && !s.PrefixKnown()
 }
 
 // decideHeld decides by the held part of the body, and begins to rewrite it

@@ -107,6 +107,7 @@ type fakeRouter struct {
 	asked    []route.Request
 	inFlight map[string]int
 	begins   int
+	byPrefix bool
 	results  []route.Result
 }
 
@@ -134,6 +135,8 @@ func (f *fakeRouter) Decide(q route.Request) route.Decision {
 	f.mu.Unlock()
 	return f.decideBy(q)
 }
+
+func (f *fakeRouter) WantsPrefix() bool { return f.byPrefix }
 
 func (f *fakeRouter) Begin(l route.Load) {
 	f.mu.Lock()

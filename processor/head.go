@@ -16,6 +16,8 @@ const (
 	ownPrefix         = "x-inferspan-"
 	poolHeader        = ownPrefix + "pool"
 	reasonHeader      = ownPrefix + "reason"
+
+	contentLengthHeader = "content-length"
 )
 
 // control tells that name steers routing or telemetry: the destination, its
@@ -34,13 +36,27 @@ type requestHead struct {
 	traceparent, tracestate string
 	acceptEncoding          string
 	contentType             string
+	contentLength           int64    // 0: not said
+	session                 string   // of the conversation, "" for none
 	control                 []string // names of control headers, each once
 }
 
-// readRequestHead copies what it keeps: a message's strings end with it.
-func readRequestHead(hs []wire.Header) requestHead {
+// maxSession is how much of a conversation's name is kept.
+const maxSession = 256
+
+// readRequestHead copies what it keeps: a message's strings end with it. Of the
+// headers named by sessions, the first in their order that says something names
+// the conversation.
+func readRequestHead(hs []wire.Header, sessions []string) requestHead {
 	var h requestHead
+	first := len(sessions)
 	for _, e := range hs {
+		for i, name := range sessions[:first] {
+			if e.Value != "" && strings.EqualFold(e.Name, name) {
+				first, h.session = i, strings.Clone(e.Value[:min(len(e.Value), maxSession)])
+				break
+			}
+		}
 		switch name := strings.ToLower(e.Name); name {
 		case ":method":
 			h.method = strings.Clone(e.Value)
@@ -59,6 +75,9 @@ func readRequestHead(hs []wire.Header) requestHead {
 			h.tracestate += e.Value
 		case "content-type":
 			h.contentType = strings.Clone(e.Value)
+		case contentLengthHeader:
+			// What is no number leaves 0, which stands for none.
+			h.contentLength, _ = strconv.ParseInt(e.Value, 10, 64)
 		case acceptEncoding:
 			h.acceptEncoding = joined(h.acceptEncoding, e.Value)
 		default:

@@ -37,6 +37,9 @@ type Begin = meter.Begin
 // Router decides and counts what is in flight.
 type Router interface {
 	Decide(r route.Request) route.Decision
+	// WantsPrefix tells whether some pool picks by the prompt's prefix, so that it
+	// is worth being waited for.
+	WantsPrefix() bool
 	// Begin and End bracket an exchange at its endpoint; Prefilled, between the
 	// two, says that its first token came: its End has no tokens.
 	Begin(l route.Load)

@@ -24,9 +24,13 @@ type requestSide struct {
 	asked    dialect.Request // what scanner had read when it was let go
 	object   bool            // the body begins as a JSON object
 	form     bool            // the body is read as a multipart form, and never edited
-	options  bool            // it has stream options of its own
-	usage    dialect.Asked   // what we asked for besides
-	told     bool            // the meter knows what was asked
+	prompt   dialect.Prompt  // as far as it was read before the decision
+	// promptBytes is how much of the body the prompt takes, 0 where that is not
+	// known whole.
+	promptBytes int
+	options     bool          // it has stream options of its own
+	usage       dialect.Asked // what we asked for besides
+	told        bool          // the meter knows what was asked
 
 	subset    []string
 	hasSubset bool
@@ -62,7 +66,7 @@ func (x *exchange) onRequestHeaders(m *wire.Message) error {
 		x.count(countSpurious)
 		return x.pass(m.Phase)
 	}
-	x.beginRequest(readRequestHead(m.Headers))
+	x.beginRequest(readRequestHead(m.Headers, x.cfg.SessionHeaders))
 	x.request.wish = x.cfg.Trusted.wishOf(m.Headers)
 	x.start.Captured = captured(x.cfg.Capture, m.Headers)
 	x.recordRequest(m)
@@ -99,6 +103,9 @@ func (x *exchange) beginRequest(h requestHead) {
 	r.asked = unasked(r.dialect)
 	r.scanner = dialect.NewScanner(r.dialect, h.contentType)
 	r.form = r.scanner.IsForm()
+	if x.byPrefix() {
+		r.scanner.KeepPrefix()
+	}
 	x.start.Method, x.start.Path = h.method, h.path
 	if h.requestID != "" {
 		x.start.RequestID = h.requestID
@@ -258,6 +265,12 @@ func (x *exchange) endScan() {
 func (x *exchange) takeScan() {
 	r := &x.request
 	r.asked, r.object, r.options = r.scanner.Request(), r.scanner.IsObject(), r.scanner.HasOptions()
+	if !r.decided {
+		r.prompt = r.scanner.Prompt()
+	}
+	if r.ended {
+		r.promptBytes = int(r.scanner.PromptBytes())
+	}
 }
 
 // stopScan gives up on a request that could not be read: it passes as it is,

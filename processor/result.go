@@ -19,6 +19,7 @@ func (x *exchange) tellRouter(r *meter.Record) {
 		Failure:      failure(r),
 		TTFT:         r.FirstToken.V,
 		Model:        r.RequestModel.V,
+		PromptBytes:  x.request.promptBytes,
 		PromptTokens: route.Opt[int64](r.PromptTokens),
 		CachedTokens: route.Opt[int64](r.CachedTokens),
 	}
