@@ -38,6 +38,7 @@ type Config struct {
 	Exchange     Exchange      `yaml:"exchange"`
 	ExtProc      ExtProc       `yaml:"ext_proc"`
 	Request      Request       `yaml:"request"`
+	Handover     Handover      `yaml:"handover" change:"live"`
 	Response     Response      `yaml:"response"`
 	Usage        Usage         `yaml:"usage"`
 	Record       Record        `yaml:"record"`

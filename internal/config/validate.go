@@ -22,6 +22,8 @@ func (c *Config) validate() []Fault {
 	v.headerAttributes(c.Attributes.FromHeaders, c.Trusted.Header)
 	v.slos(c.SLO)
 	v.trusted(c.Trusted)
+	v.handover(c.Handover)
+	v.sessionHeaders(c.Request.SessionHeaders)
 	return v.faults
 }
 
