@@ -29,9 +29,6 @@ const MaxLen = 4 << 10
 // version is raised with every change of the payload's form.
 const version = "1"
 
-// MinKey is the least length of a key, in bytes.
-const MinKey = 16
-
 // Handover is what is handed over.
 type Handover struct {
 	Trace meter.Trace
@@ -48,8 +45,9 @@ type Handover struct {
 	Usage   dialect.Asked
 	// Route is the decision; what is known only after it is not carried.
 	Route meter.Route
-	// Tokens are those of the prompt, as estimated for the endpoint's load.
-	Tokens int
+	// Tokens are those of the prompt, as estimated for the endpoint's load, and
+	// PromptBytes how much of the body it takes, 0 where that is not known whole.
+	Tokens, PromptBytes int
 }
 
 // Why a value can't be used.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/inferspan/inferspan/processor/dialect"
 	"github.com/inferspan/inferspan/processor/meter"
-	"github.com/inferspan/inferspan/processor/route"
 )
 
 // What a reader takes at most; no decision takes a day.
@@ -17,6 +16,9 @@ const (
 	maxRole   = 64
 	maxName   = 64 // of a pool, an endpoint, a policy, a reason
 	maxDetail = 16
+	maxBytes  = 1 << 40
+
+	maxCandidates = 8
 )
 
 // coder writes fields onto b, cut to their limits, or reads them from its
@@ -56,6 +58,7 @@ func (c *coder) fields(h *Handover) {
 	number(c, &r.Duration, 0, maxSpan)
 	number(c, &r.PredictedCachedTokens.V, 0, maxTokens)
 	number(c, &h.Tokens, 0, maxTokens)
+	number(c, &h.PromptBytes, 0, maxBytes)
 	c.float(&r.Score)
 	c.text(&a.Model, dialect.MaxModel)
 	c.text(&a.LastRole, maxRole)
@@ -65,7 +68,7 @@ func (c *coder) fields(h *Handover) {
 	c.text(&r.Reason, maxName)
 	c.text(&t.State, MaxLen)
 	c.text(&t.LinkState, MaxLen)
-	c.texts(&r.Candidates, route.MaxCandidates, maxName)
+	c.texts(&r.Candidates, maxCandidates, maxName)
 }
 
 // flags are bits of one number, the first the lowest.
