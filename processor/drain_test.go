@@ -10,6 +10,7 @@ import (
 
 	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -42,7 +43,15 @@ func (p *pipe) SendMsg(m any) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sent = append(p.sent, proto.Clone(m.(*extproc.ProcessingResponse)).(*extproc.ProcessingResponse))
+	b, err := newCodec().Marshal(m)
+	if err != nil {
+		return err
+	}
+	var r extproc.ProcessingResponse
+	if err := proto.Unmarshal(b.Materialize(), &r); err != nil {
+		return err
+	}
+	p.sent = append(p.sent, &r)
 	return nil
 }
 
@@ -52,9 +61,11 @@ func (p *pipe) RecvMsg(m any) error {
 		if !ok {
 			return io.EOF
 		}
-		proto.Reset(m.(proto.Message))
-		proto.Merge(m.(proto.Message), r)
-		return nil
+		b, err := proto.Marshal(r)
+		if err != nil {
+			return err
+		}
+		return newCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(b)}, m)
 	case <-p.ctx.Done():
 		return status.FromContextError(p.ctx.Err()).Err()
 	}

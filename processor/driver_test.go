@@ -41,7 +41,7 @@ func newBench(t *testing.T, tune ...func(*Config)) *bench {
 		f(&c)
 	}
 	b.service = New(c)
-	server := grpc.NewServer(ServerOptions()...)
+	server := grpc.NewServer(append(ServerOptions(), grpc.ForceServerCodecV2(poisoning{newCodec()}))...)
 	b.service.Register(server)
 	listener := bufconn.Listen(1 << 20)
 	served := make(chan error, 1)

@@ -26,9 +26,11 @@ const (
 
 // ServerOptions are the gRPC server's options that Envoy needs: pings as often
 // as it sends them, bodies in one message, and room for frames to come while
-// others are worked on.
+// others are worked on. A Service needs the codec among them; other services on
+// the same server are served as without it.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
 			MinTime:             minPing,
 			PermitWithoutStream: true,

@@ -1,10 +1,6 @@
 package wire
 
-import (
-	"fmt"
-
-	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
-)
+import "fmt"
 
 // The names under which Envoy calls the service.
 const (
@@ -12,7 +8,8 @@ const (
 	MethodName  = "Process"
 )
 
-// Transport is what carries the protocol's messages: a gRPC server stream is one.
+// Transport is what carries the protocol's messages: a gRPC server stream whose
+// codec reads a *Message by its Unmarshal and writes a *Reply by its Marshal.
 type Transport interface {
 	RecvMsg(m any) error
 	SendMsg(m any) error
@@ -20,10 +17,7 @@ type Transport interface {
 
 // Stream is one ext_proc stream. One goroutine may receive while another
 // sends; neither method may be called by two at once.
-type Stream struct {
-	t  Transport
-	in extproc.ProcessingRequest
-}
+type Stream struct{ t Transport }
 
 // NewStream returns the Stream that t carries.
 func NewStream(t Transport) *Stream { return &Stream{t: t} }
@@ -34,22 +28,13 @@ func NewStream(t Transport) *Stream { return &Stream{t: t} }
 func (s *Stream) Recv(m *Message) error {
 	// Waiting can take minutes: nothing of the last message, which may be a whole
 	// prompt, is kept meanwhile.
-	s.in.Reset()
 	m.release()
-	if err := s.t.RecvMsg(&s.in); err != nil {
-		return err
-	}
-	decode(&s.in, m)
-	return nil
+	return s.t.RecvMsg(m)
 }
 
 // Send sends r, of which it keeps nothing.
 func (s *Stream) Send(r *Reply) error {
-	out, err := encode(r)
-	if err != nil {
-		return err
-	}
-	if err := s.t.SendMsg(out); err != nil {
+	if err := s.t.SendMsg(r); err != nil {
 		return fmt.Errorf("send the reply to %s: %w", r.Phase, err)
 	}
 	return nil

@@ -1,6 +1,8 @@
 // Package wire stands between Envoy's ext_proc protocol and the loop: it turns
 // a ProcessingRequest into a Message, and a Reply into a ProcessingResponse.
-// It is the only package that knows the protobuf types.
+// It is the only package that knows the protocol's form. Of ext_proc it reads
+// and writes the few fields that count, from and to the bytes; the code that is
+// generated from the protocol's definition is its reference in tests.
 package wire
 
 // Phase is the part of an exchange that a message carries.
@@ -48,8 +50,8 @@ type Header struct{ Name, Value string }
 
 // Message is one message from Envoy. EndOfStream says that nothing follows in
 // its direction; trailers always say so. Phase is 0 where a message carries no
-// phase, and no reply is owed to it. Body and the strings are the message's
-// own: they stay valid until the next Recv.
+// phase, and no reply is owed to it. Body stays valid until the next Recv, and so
+// do the slices; the strings are copies, many of which share one memory.
 type Message struct {
 	Phase       Phase
 	EndOfStream bool
@@ -68,10 +70,22 @@ type Message struct {
 	HasSubset bool
 	// ServedEndpoint is the endpoint that the proxy reports as having served.
 	ServedEndpoint string
+
+	buffer Buffer // that Body is a part of; nil: nobody wants it back
 }
+
+// Buffer is memory that is used again once it is freed.
+type Buffer interface{ Free() }
+
+// Own has m free b, which its Body is a part of, when the next message is waited
+// for.
+func (m *Message) Own(b Buffer) { m.buffer = b }
 
 // release lets go of what the message holds, but for its slices' room.
 func (m *Message) release() {
+	if m.buffer != nil {
+		m.buffer.Free()
+	}
 	clear(m.Headers)
 	clear(m.Subset)
 	*m = Message{Headers: m.Headers[:0], Subset: m.Subset[:0]}

@@ -1,9 +1,7 @@
 package wire
 
 import (
-	"slices"
 	"strconv"
-	"strings"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	filter "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
@@ -11,26 +9,15 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// The namespaces and keys under which Envoy and the endpoint picker protocol
-// put what comes beside a phase.
-const (
-	attributesKey   = "envoy.filters.http.ext_proc"
-	subsetNamespace = "envoy.lb.subset_hint"
-	subsetKey       = "x-gateway-destination-endpoint-subset"
-	lbNamespace     = "envoy.lb"
-	servedKey       = "x-gateway-destination-endpoint-served"
-	endpointKey     = "x-gateway-destination-endpoint"
-	ownNamespace    = "inferspan"
-)
-
-// decode puts in into m, which is released. Where in carries no phase,
-// such as a message of flow control only, m.Phase is 0.
+// decode puts in into m, which is released: what Unmarshal does with the same
+// bytes, by generated code. Where in carries no phase, such as a message of flow
+// control only, m.Phase is 0.
 func decode(in *extproc.ProcessingRequest, m *Message) {
 	m.Observe = in.GetObservabilityMode()
 	if c := in.GetProtocolConfig(); c != nil {
 		m.HasConfig = true
-		m.RequestMode = mode(c.GetRequestBodyMode())
-		m.ResponseMode = mode(c.GetResponseBodyMode())
+		m.RequestMode = modeOf(c.GetRequestBodyMode())
+		m.ResponseMode = modeOf(c.GetResponseBodyMode())
 	}
 	switch r := in.GetRequest().(type) {
 	case *extproc.ProcessingRequest_RequestHeaders:
@@ -50,7 +37,7 @@ func decode(in *extproc.ProcessingRequest, m *Message) {
 	m.decodeMetadata(in.GetMetadataContext().GetFilterMetadata())
 }
 
-func mode(m filter.ProcessingMode_BodySendMode) BodyMode {
+func modeOf(m filter.ProcessingMode_BodySendMode) BodyMode {
 	switch m {
 	case filter.ProcessingMode_NONE:
 		return ModeNone
@@ -116,9 +103,6 @@ func text(v *structpb.Value) string {
 	return v.GetStringValue()
 }
 
-// maxAttempts bounds a count that comes as any number at all.
-const maxAttempts = 1 << 16
-
 // attempts is v as a count, 0 where it is none.
 func attempts(v *structpb.Value) int {
 	n := v.GetNumberValue()
@@ -154,14 +138,4 @@ func (m *Message) decodeMetadata(md map[string]*structpb.Struct) {
 	case *structpb.Value_StringValue:
 		m.Subset = appendEndpoints(m.Subset, k.StringValue)
 	}
-}
-
-// appendEndpoints appends the comma separated endpoints of s.
-func appendEndpoints(to []string, s string) []string {
-	for e := range strings.SplitSeq(s, ",") {
-		if e = strings.TrimSpace(e); e != "" && !slices.Contains(to, e) {
-			to = append(to, e)
-		}
-	}
-	return to
 }

@@ -10,22 +10,10 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// empty holds the reply that changes nothing, by phase: nearly every frame of
-// every response gets one. Nobody writes to them.
-var empty = func() (r [ResponseTrailers + 1]*extproc.ProcessingResponse) {
-	for p := RequestHeaders; p <= ResponseTrailers; p++ {
-		r[p] = phased(p, &extproc.CommonResponse{}, nil)
-	}
-	return r
-}()
-
-// encode turns r into what Envoy reads. It fails for a reply to no phase.
+// encode turns r into what Envoy reads: what Marshal does, by generated code. It fails for a reply to no phase.
 func encode(r *Reply) (*extproc.ProcessingResponse, error) {
 	if r.Phase < RequestHeaders || r.Phase > ResponseTrailers {
 		return nil, fmt.Errorf("encode a reply: %d is no phase", r.Phase)
-	}
-	if r.unchanging() {
-		return empty[r.Phase], nil
 	}
 	var out *extproc.ProcessingResponse
 	if r.Immediate != nil {
@@ -38,12 +26,6 @@ func encode(r *Reply) (*extproc.ProcessingResponse, error) {
 	}
 	out.DynamicMetadata = r.metadata()
 	return out, nil
-}
-
-// unchanging tells that r lets its phase pass as it came.
-func (r *Reply) unchanging() bool {
-	return len(r.Set) == 0 && len(r.Remove) == 0 && !r.HasBody && !r.Streamed && !r.ClearRoute &&
-		r.Endpoint == "" && len(r.Metadata) == 0 && r.Immediate == nil
 }
 
 func (r *Reply) body() *extproc.BodyMutation {
@@ -117,15 +99,15 @@ func (r *Reply) metadata() *structpb.Struct {
 	}
 	md := &structpb.Struct{Fields: make(map[string]*structpb.Value, 2)}
 	if r.Endpoint != "" {
-		md.Fields[lbNamespace] = object(map[string]string{endpointKey: r.Endpoint})
+		md.Fields[lbNamespace] = structOf(map[string]string{endpointKey: r.Endpoint})
 	}
 	if len(r.Metadata) > 0 {
-		md.Fields[ownNamespace] = object(r.Metadata)
+		md.Fields[ownNamespace] = structOf(r.Metadata)
 	}
 	return md
 }
 
-func object(m map[string]string) *structpb.Value {
+func structOf(m map[string]string) *structpb.Value {
 	s := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(m))}
 	for k, v := range m {
 		// Names can be a client's own bytes; protobuf text must be UTF-8.

@@ -1,0 +1,159 @@
+package wire
+
+import (
+	"slices"
+	"strings"
+)
+
+// The namespaces and keys under which Envoy and the endpoint picker protocol
+// put what comes beside a phase.
+const (
+	attributesKey   = "envoy.filters.http.ext_proc"
+	subsetNamespace = "envoy.lb.subset_hint"
+	subsetKey       = "x-gateway-destination-endpoint-subset"
+	lbNamespace     = "envoy.lb"
+	servedKey       = "x-gateway-destination-endpoint-served"
+	endpointKey     = "x-gateway-destination-endpoint"
+	ownNamespace    = "inferspan"
+)
+
+// readMetadata reads the metadata context, which comes with every message and is
+// empty on nearly all.
+func (m *Message) readMetadata(b []byte) error {
+	f := walk(b)
+	for f.next() {
+		if !f.isBytes(metadataFilter) {
+			continue
+		}
+		if err := m.readNamespace(f.data); err != nil {
+			return err
+		}
+	}
+	return f.err
+}
+
+// readNamespace reads one entry of the metadata's map. Of several with one key
+// the last counts.
+func (m *Message) readNamespace(entry []byte) error {
+	key, err := keyOf(entry)
+	if err != nil {
+		return err
+	}
+	var read func(entry []byte) error
+	switch string(key) {
+	case lbNamespace:
+		m.ServedEndpoint = ""
+		read = m.readServed
+	case subsetNamespace:
+		m.Subset, m.HasSubset = m.Subset[:0], false
+		read = m.readSubset
+	default:
+		return nil
+	}
+	f := walk(entry)
+	for f.next() {
+		if !f.isBytes(mapValue) {
+			continue
+		}
+		s := f.inside()
+		for s.next() {
+			if !s.isBytes(structFields) {
+				continue
+			}
+			if err := read(s.data); err != nil {
+				return err
+			}
+		}
+		if s.err != nil {
+			return s.err
+		}
+	}
+	return f.err
+}
+
+func (m *Message) readServed(entry []byte) error {
+	key, err := keyOf(entry)
+	if err != nil || string(key) != servedKey {
+		return err
+	}
+	var v scalar
+	text := string(entry)
+	f := walk(entry)
+	for f.next() {
+		if !f.isBytes(mapValue) {
+			continue
+		}
+		if err := v.read(f.inside(), text); err != nil {
+			return err
+		}
+	}
+	m.ServedEndpoint = v.text
+	return f.err
+}
+
+// readSubset reads a subset: a list of endpoints, or a string with commas
+// between them.
+func (m *Message) readSubset(entry []byte) error {
+	key, err := keyOf(entry)
+	if err != nil || string(key) != subsetKey {
+		return err
+	}
+	m.Subset, m.HasSubset = m.Subset[:0], true
+	isList := false
+	f := walk(entry)
+	for f.next() {
+		if !f.isBytes(mapValue) {
+			continue
+		}
+		v := f.inside()
+		for v.next() {
+			if !v.isKind() {
+				continue
+			}
+			list := v.isBytes(valueList)
+			if !list || !isList { // lists after one another are one
+				m.Subset = m.Subset[:0]
+			}
+			isList = list
+			switch {
+			case list:
+				err = m.readList(v.data)
+			case v.isBytes(valueString):
+				m.Subset = appendEndpoints(m.Subset, string(v.data))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if v.err != nil {
+			return v.err
+		}
+	}
+	return f.err
+}
+
+func (m *Message) readList(b []byte) error {
+	text := string(b)
+	f := walk(b)
+	for f.next() {
+		if !f.isBytes(listValues) {
+			continue
+		}
+		var v scalar
+		if err := v.read(f.inside(), text); err != nil {
+			return err
+		}
+		m.Subset = appendEndpoints(m.Subset, v.text)
+	}
+	return f.err
+}
+
+// appendEndpoints appends the comma separated endpoints of s.
+func appendEndpoints(to []string, s string) []string {
+	for e := range strings.SplitSeq(s, ",") {
+		if e = strings.TrimSpace(e); e != "" && !slices.Contains(to, e) {
+			to = append(to, e)
+		}
+	}
+	return to
+}
