@@ -102,6 +102,7 @@ func processorSettings(c config.Config, log *slog.Logger, r *route.Router, t *te
 		IdleTimeout:    c.Exchange.IdleTimeout,
 		DeferredClose:  c.ExtProc.DeferredCloseTimeout,
 		PoolHeader:     c.Request.PoolHeader,
+		SessionHeaders: c.Request.SessionHeaders,
 
 		PreventCompression: c.Response.Compression == "prevent",
 		AskUsage:           askUsage[c.Usage.Ask],

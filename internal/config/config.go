@@ -112,6 +112,9 @@ type Request struct {
 	HoldLimit Size `yaml:"hold_limit" min:"64KiB" max:"1GiB" change:"live"`
 	// PoolHeader sets x-inferspan-pool, for Envoys with a route per pool.
 	PoolHeader bool `yaml:"pool_header" change:"live"`
+	// SessionHeaders name the conversation that a request is part of: the first of
+	// them that it has.
+	SessionHeaders []string `yaml:"session_headers" change:"live"`
 }
 
 // Response is about what is done with responses.
@@ -168,7 +171,7 @@ func Default() Config {
 			DeferredCloseTimeout: time.Second,
 			AssumeMode:           AssumeMode{RequestBodyMode: "BUFFERED", ResponseBodyMode: "STREAMED"},
 		},
-		Request:  Request{HoldLimit: 16 * mib},
+		Request:  Request{HoldLimit: 16 * mib, SessionHeaders: []string{"x-session-id"}},
 		Response: Response{Compression: "decode"},
 		Usage:    Usage{Ask: "never"},
 		Record:   Record{MaxBytes: 256 * mib, Content: "filler", Every: 1},
