@@ -59,12 +59,16 @@ func (x *exchange) decide() (model string) {
 	x.guard("telemetry", func() { x.s.cfg.Telemetry.Routed(x.route, x.labels) })
 	x.measure(func(m *meter.Meter) { m.Routed(x.route) })
 	x.show()
-	if d.Reject != nil {
+	switch {
+	case d.Reject != nil:
 		x.reject(d.Reject)
-		return ""
+	case d.Answer != nil:
+		x.answer(d.Answer, d.Reason)
+	default:
+		x.direct(&d)
+		return d.Model
 	}
-	x.direct(&d)
-	return d.Model
+	return ""
 }
 
 // direct puts a decision into the reply.
@@ -97,22 +101,29 @@ func (x *exchange) metadata() map[string]string {
 	return m
 }
 
-// reject makes the reply our own answer.
+// reject makes the reply our refusal.
 func (x *exchange) reject(r *route.Rejection) {
+	x.answer(&route.Answer{Status: r.Status, ContentType: "application/json", Body: r.Body()}, r.Reason)
+	if r.RetryAfter > 0 {
+		h := &x.reply.Immediate.Headers
+		*h = append(*h, wire.Header{Name: retryHeader, Value: strconv.Itoa(r.RetryAfter)})
+	}
+}
+
+// answer makes the reply our own answer.
+func (x *exchange) answer(a *route.Answer, reason string) {
 	x.request.rejected = true
-	x.response.status = r.Status
+	x.response.status = a.Status
 	x.reply.Metadata = x.metadata()
-	x.reply.Metadata[metadataReason] = r.Reason
+	x.reply.Metadata[metadataReason] = reason
 	headers := []wire.Header{
-		{Name: "content-type", Value: "application/json"},
-		{Name: reasonHeader, Value: r.Reason},
+		{Name: "content-type", Value: a.ContentType},
+		{Name: reasonHeader, Value: reason},
 	}
 	if traced(&x.start.Trace) {
 		headers = append(headers, wire.Header{Name: traceIDHeader, Value: traceID(&x.start.Trace)})
 	}
-	x.reply.Immediate = &wire.Immediate{
-		Status: r.Status, Headers: headers, Body: r.Body(), Details: ownDetails + r.Reason,
-	}
+	x.reply.Immediate = &wire.Immediate{Status: a.Status, Headers: headers, Body: a.Body, Details: ownDetails + reason}
 }
 
 // tooLarge rejects a request whose model did not come within the limit.
@@ -148,15 +159,27 @@ func (x *exchange) sendDecided(p wire.Phase) error {
 	if err := x.send(p); err != nil {
 		return err
 	}
-	x.request.handedOn = true
-	if x.request.ended {
+	x.request.handedOn = !rejected
+	if x.request.ended || rejected {
 		x.ask()
 	}
 	if rejected {
-		x.ask()
-		at, status := x.at(x.last), x.response.status
-		x.measure(func(m *meter.Meter) { m.Headers(at, status, "application/json", "") })
-		x.finish(meter.CauseRejected, x.last)
+		x.finishOwn()
 	}
 	return nil
+}
+
+// finishOwn ends an exchange that we answered. What we answer below 400 is no
+// failure.
+func (x *exchange) finishOwn() {
+	at, status := x.at(x.last), x.response.status
+	x.measure(func(m *meter.Meter) { m.Headers(at, status, "application/json", "") })
+	if x.recording != nil {
+		x.endRecording(meter.CauseRejected, nil) // no server had a part in it
+	}
+	cause := meter.CauseEnd
+	if status >= http.StatusBadRequest {
+		cause = meter.CauseRejected
+	}
+	x.finish(cause, x.last)
 }

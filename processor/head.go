@@ -16,6 +16,7 @@ const (
 	ownPrefix         = "x-inferspan-"
 	poolHeader        = ownPrefix + "pool"
 	reasonHeader      = ownPrefix + "reason"
+	retryHeader       = "retry-after"
 
 	contentLengthHeader = "content-length"
 )

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/inferspan/inferspan/processor/meter"
+	"github.com/inferspan/inferspan/processor/route"
 )
 
 // fakeRecording keeps what it is given, and checks the order of its calls.
@@ -130,6 +131,21 @@ func TestRecordsInObserveMode(t *testing.T) {
 		b.drained()
 		if f.request != `{"model":"m"}` || f.calls[len(f.calls)-1] != last {
 			t.Errorf("%q: request %q, calls %v", details, f.request, f.calls)
+		}
+	}
+}
+
+// What we answer ourselves no server had a part in: it is dropped, failure or not.
+func TestRecordsNoAnswerOfOurs(t *testing.T) {
+	for path, status := range map[string]int32{"/v1/models": 200, "/v1/models/other": 404} {
+		f := &fakeRecording{}
+		b := newBench(t, func(c *Config) { c.Record = func() Recording { return f } })
+		c := defaultPool(testEndpoint)
+		c.Models = []route.Model{{Name: "m", Targets: []route.Target{{Pool: route.DefaultPool, Weight: 1}}}}
+		b.useRouter(c)
+		got := play(t, b.inline(buffered, streamed), buffered, streamed, shape{head: []string{":method", "GET", ":path", path}})
+		if r := b.one(); r.Status != int(status) || got.immediate == nil || !slices.Equal(f.calls, []string{"Request", "Drop"}) {
+			t.Errorf("%s: status %d, calls %v", path, r.Status, f.calls)
 		}
 	}
 }

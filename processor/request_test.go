@@ -117,6 +117,71 @@ func TestRejections(t *testing.T) {
 	}
 }
 
+// The list of models is answered by the configuration, whatever the mode, and is
+// no failure.
+func TestModelsAreAnswered(t *testing.T) {
+	c := defaultPool(testEndpoint)
+	c.Models = []route.Model{{Name: "m", Targets: []route.Target{{Pool: route.DefaultPool, Weight: 1}}}}
+	for _, request := range modes {
+		for _, response := range modes {
+			for _, method := range []string{"GET", "HEAD"} {
+				b := newBench(t)
+				b.useRouter(c)
+				e := b.inline(request, response)
+				got := play(t, e, request, response, shape{head: []string{":method", method, ":path", "/v1/models?limit=1"}})
+				i := got.immediate
+				if i == nil {
+					t.Fatalf("%s, %s: it is not answered", request, response)
+				}
+				want := `{"object":"list","data":[{"id":"m","object":"model","created":0,"owned_by":"inferspan"}]}`
+				if i.GetStatus().GetCode() != 200 || string(i.GetBody()) != want || i.GetDetails() != "inferspan_models" {
+					t.Errorf("%s, %s: got %v", request, response, i)
+				}
+				headers := map[string]string{}
+				for _, h := range i.GetHeaders().GetSetHeaders() {
+					headers[h.GetHeader().GetKey()] = string(h.GetHeader().GetRawValue())
+				}
+				if headers["content-type"] != "application/json" || headers[reasonHeader] != "models" || headers[traceIDHeader] == "" || len(headers) != 3 {
+					t.Errorf("%s, %s: the headers are %v", request, response, headers)
+				}
+				// With NONE too: nobody else sees the request.
+				if r := b.one(); r.Outcome != meter.OK || r.Class() != meter.ClassDone || r.Status != 200 || r.ErrorType != "" || r.Route.Reason != "models" || r.Route.Pool != "" {
+					t.Errorf("%s, %s: the record is %+v", request, response, r)
+				}
+				if b.router.begins != 0 {
+					t.Error("it is counted as in flight")
+				}
+			}
+		}
+	}
+}
+
+// What the configuration does not name is not there, though the pool default
+// might serve it; and what observes never answers.
+func TestModelsThatAreNotAnswered(t *testing.T) {
+	c := defaultPool(testEndpoint)
+	c.Models = []route.Model{{Name: "m", Targets: []route.Target{{Pool: route.DefaultPool, Weight: 1}}}}
+	b := newBench(t)
+	b.useRouter(c)
+	got := play(t, b.inline(buffered, streamed), buffered, streamed, shape{head: []string{":method", "GET", ":path", "/v1/models/other"}})
+	checkRejection(t, got, 404, route.ReasonUnknownModel)
+	if r := b.one(); r.Outcome != meter.Rejected {
+		t.Errorf("the outcome is %s", r.Outcome)
+	}
+
+	b = newBench(t)
+	b.useRouter(c)
+	e := b.observed()
+	e.send(requestHeaders(true, ":method", "GET", ":path", "/v1/models"))
+	e.arrived()
+	e.send(responseHeaders(false, ":status", "200", "content-type", "application/json"))
+	e.send(responseBody(`{"object":"list","data":[]}`, true))
+	e.ended()
+	if r := b.one(); r.Outcome != meter.OK || r.Route.Reason != unrouted {
+		t.Errorf("the observed record is %s, %s", r.Outcome, r.Route.Reason)
+	}
+}
+
 func checkRejection(t *testing.T, got seen, status int32, reason string) {
 	t.Helper()
 	i := got.immediate

@@ -104,13 +104,23 @@ func randomConfig(seed uint64) Config {
 
 func checkDecision(t *testing.T, c Config, q Request, d Decision) {
 	t.Helper()
-	if (d.Endpoint == "") == (d.Reject == nil) {
-		t.Fatalf("Decide(%+v): endpoint %q and rejection %+v", q, d.Endpoint, d.Reject)
+	set := 0
+	for _, is := range []bool{d.Endpoint != "", d.Answer != nil, d.Reject != nil} {
+		if is {
+			set++
+		}
 	}
-	if d.Reject != nil {
-		checkRejection(t, d.Reject)
+	if set != 1 {
+		t.Fatalf("Decide(%+v): endpoint %q, answer %+v and rejection %+v", q, d.Endpoint, d.Answer, d.Reject)
+	}
+	if d.Endpoint == "" {
 		if len(d.Candidates) != 0 || d.Model != "" {
-			t.Fatalf("Decide(%+v): a rejection with candidates %q and model %q", q, d.Candidates, d.Model)
+			t.Fatalf("Decide(%+v): our own answer with candidates %q and model %q", q, d.Candidates, d.Model)
+		}
+		if d.Reject != nil {
+			checkRejection(t, d.Reject)
+		} else if !json.Valid(d.Answer.Body) || len(c.Models) == 0 {
+			t.Fatalf("Decide(%+v): the answer %s", q, d.Answer.Body)
 		}
 		return
 	}

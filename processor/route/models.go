@@ -15,6 +15,7 @@ type catalogue struct {
 	entries  []*entry          // in the configuration's order
 	exact    map[string]*entry // by their names and aliases
 	prefixes []prefixed        // the longest first
+	list     *Answer           // of all names
 }
 
 type prefixed struct {
@@ -166,6 +167,7 @@ func newCatalogue(models []Model, pools map[string]*pool) (catalogue, error) {
 		}
 		c.entries = append(c.entries, e)
 	}
+	c.list = c.listing()
 	slices.SortStableFunc(c.prefixes, func(a, b prefixed) int { return len(b.prefix) - len(a.prefix) })
 	return c, nil
 }

@@ -16,6 +16,8 @@ type Rejection struct {
 	Message string // for the client: what is wrong and what to do
 	Type    string // OpenAI error type, as vLLM spells it
 	Param   string
+	// RetryAfter is when it is worth to ask again, in seconds; 0: nothing says.
+	RetryAfter int
 }
 
 // Body is the rejection as JSON, in the form that OpenAI clients read. An

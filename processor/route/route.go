@@ -36,7 +36,8 @@ type Request struct {
 	PromptBytes int
 }
 
-// Decision is where a request goes. Exactly one of Endpoint and Reject is set.
+// Decision is where a request goes. Exactly one of Endpoint, Answer and Reject is
+// set.
 type Decision struct {
 	Pool     string
 	Endpoint string
@@ -58,7 +59,9 @@ type Decision struct {
 	// Candidates are the endpoints that came first, the chosen one and then
 	// the next best; at most MaxCandidates.
 	Candidates []string
-	Reject     *Rejection
+	// Answer is our own, and no failure; Reject is one.
+	Answer *Answer
+	Reject *Rejection
 }
 
 // Load is what one exchange is to its endpoint while it lasts.
@@ -83,7 +86,9 @@ const (
 	ReasonDefault = "default" // no entry names it: the pool `default` takes it
 	ReasonUnnamed = "unnamed" // the request names no model: the pool `default` takes it
 
-	ReasonUnknownModel = "unknown_model" // 404: no entry, no pool `default`
+	ReasonModels = "models" // the list of models, or one of them: answered by us
+
+	ReasonUnknownModel = "unknown_model" // 404: no entry, and no pool `default` or it was asked about
 	ReasonNoModel      = "no_model"      // 400 or 404: no model, no pool `default`
 	ReasonNoEndpoint   = "no_endpoint"   // 503: the pool is empty
 	ReasonNotInSubset  = "not_in_subset" // 503: none of the pool is in the subset hint

@@ -83,6 +83,9 @@ func (r *Router) settle(t *table) {
 
 // Decide says where q goes. It counts nothing as in flight: Begin does.
 func (r *Router) Decide(q Request) Decision {
+	if d, own := r.answer(q); own {
+		return d
+	}
 	p, model, reason := r.resolve(q)
 	if p == nil {
 		rej := noModel(q.HasBody)
