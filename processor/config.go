@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/inferspan/inferspan/processor/handover"
 	"github.com/inferspan/inferspan/processor/meter"
 	"github.com/inferspan/inferspan/processor/wire"
 )
@@ -47,6 +48,9 @@ type Config struct {
 	PreventCompression bool
 	// AskUsage has model servers asked for the usage of streams.
 	AskUsage AskUsage
+	// HandoverKey signs and verifies what the deciding filter of a split
+	// deployment tells the observing one; empty: neither.
+	HandoverKey handover.Key
 	// Capture names request headers whose values go into the record.
 	Capture []Capture
 	// Trusted says whose wishes about telemetry count.

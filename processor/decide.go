@@ -73,7 +73,11 @@ func (x *exchange) decide() (model string) {
 
 // direct puts a decision into the reply.
 func (x *exchange) direct(d *route.Decision) {
-	x.putOn(route.Load{Endpoint: d.Endpoint, Tokens: d.Tokens})
+	if l := (route.Load{Endpoint: d.Endpoint, Tokens: d.Tokens}); x.foreign {
+		x.expect(l)
+	} else {
+		x.putOn(l)
+	}
 	// The endpoint picker protocol wants the two to be equal.
 	destination := strings.Join(append([]string{d.Endpoint}, d.Fallbacks...), ",")
 	x.reply.Endpoint = destination
@@ -153,7 +157,11 @@ func (x *exchange) sendDecision(p wire.Phase) error {
 // sendDecided sends the reply that decide prepared, as the reply to p.
 func (x *exchange) sendDecided(p wire.Phase) error {
 	rejected := x.request.rejected
-	if !rejected {
+	// Trailers are too late for headers.
+	if !rejected && p != wire.RequestTrailers {
+		if x.foreign {
+			x.handOver()
+		}
 		handOn(&x.reply, &x.start.Trace, x.request.head.tracestate != "")
 	}
 	if err := x.send(p); err != nil {

@@ -44,12 +44,16 @@ func (x *exchange) duplexRequest(m *wire.Message) error {
 	return x.release(m.EndOfStream)
 }
 
-// waits tells whether what the decision needs is still to come: the model, and
-// where a pool picks by it the prompt's prefix.
+// waits tells whether what the decision needs is still to come: the model, where
+// a pool picks by it the prompt's prefix, and where another filter observes all
+// that is asked.
 func (x *exchange) waits() bool {
 	s := x.request.scanner
 	if s == nil || s.Finished() {
 		return false
+	}
+	if x.foreign && len(x.request.held) < maxWait {
+		return true
 	}
 	return !s.ModelKnown() || x.byPrefix() && !x.request.form && !s.PrefixKnown()
 }

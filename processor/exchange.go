@@ -160,6 +160,9 @@ func (x *exchange) bound() bool {
 func (x *exchange) send(p wire.Phase) error {
 	x.reply.Phase = p
 	err := x.out.Send(&x.reply)
+	if err != nil && x.requestMode != wire.ModeFullDuplex {
+		x.request.handedOn = true // Envoy did not wait for us
+	}
 	x.reply = wire.Reply{Set: x.reply.Set[:0], Remove: x.reply.Remove[:0]}
 	x.answered = x.s.cfg.Now()
 	return err
@@ -190,6 +193,11 @@ func (x *exchange) identify() {
 			Wish:              x.request.wish,
 		})
 	})
+	x.beginMeter()
+}
+
+// beginMeter begins to measure an exchange that has its ids.
+func (x *exchange) beginMeter() {
 	x.labels.Trace = &x.start.Trace
 	x.broken = !x.guard("meter", func() { x.meter = meter.New(x.start, x.cfg.Meter) })
 }
@@ -251,10 +259,9 @@ func (x *exchange) finish(c meter.Cause, now time.Time) {
 	if !x.there || x.finished {
 		return
 	}
-	// Before a foreign exchange's request reached the other stream, nobody else
-	// can account for it.
-	mine := !x.foreign || c == meter.CauseRejected || !x.request.handedOn
+	mine := x.accounts(c)
 	if mine {
+		x.missed()
 		x.ask()
 		x.identify()
 	}
@@ -264,10 +271,13 @@ func (x *exchange) finish(c meter.Cause, now time.Time) {
 	end := x.at(now)
 	switch {
 	case !mine:
-		x.joined.End()
+		x.joined.Leave()
 		if x.recording != nil {
 			x.endRecording(c, nil)
 		}
+	case c == meter.CauseAborted && x.foreign:
+		x.letGo()
+		x.joined.Wait(func(a *accesslog.Account) { x.settleForeign(c, end, a) })
 	case c == meter.CauseAborted:
 		x.letGo()
 		x.joined.Wait(func(a *accesslog.Account) { x.settle(c, end, a) })

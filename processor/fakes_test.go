@@ -109,6 +109,8 @@ type fakeRouter struct {
 	begins   int
 	byPrefix bool
 	results  []route.Result
+	expected map[[8]byte]route.Load
+	arrived  [][8]byte
 }
 
 const (
@@ -126,7 +128,7 @@ func toEndpoint(q route.Request) route.Decision {
 }
 
 func newFakeRouter() *fakeRouter {
-	return &fakeRouter{decideBy: toEndpoint, inFlight: make(map[string]int)}
+	return &fakeRouter{decideBy: toEndpoint, inFlight: make(map[string]int), expected: make(map[[8]byte]route.Load)}
 }
 
 func (f *fakeRouter) Decide(q route.Request) route.Decision {
@@ -153,9 +155,17 @@ func (f *fakeRouter) End(l route.Load) {
 
 func (f *fakeRouter) Prefilled(route.Load) {}
 
-func (f *fakeRouter) Expect([8]byte, route.Load) {}
+func (f *fakeRouter) Expect(span [8]byte, l route.Load) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.expected[span] = l
+}
 
-func (f *fakeRouter) Arrived([8]byte) {}
+func (f *fakeRouter) Arrived(span [8]byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.arrived = append(f.arrived, span)
+}
 
 func (f *fakeRouter) Done(r route.Result) {
 	f.mu.Lock()

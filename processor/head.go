@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/inferspan/inferspan/processor/dialect"
+	"github.com/inferspan/inferspan/processor/handover"
 	"github.com/inferspan/inferspan/processor/wire"
 )
 
@@ -39,6 +40,7 @@ type requestHead struct {
 	contentType             string
 	contentLength           int64    // 0: not said
 	session                 string   // of the conversation, "" for none
+	handover                string   // of the deciding filter, "" for none
 	control                 []string // names of control headers, each once
 }
 
@@ -82,6 +84,9 @@ func readRequestHead(hs []wire.Header, sessions []string) requestHead {
 		case acceptEncoding:
 			h.acceptEncoding = joined(h.acceptEncoding, e.Value)
 		default:
+			if name == handover.Header {
+				h.handover = joined(h.handover, e.Value)
+			}
 			if control(name) && !slices.Contains(h.control, name) {
 				h.control = append(h.control, strings.Clone(name))
 			}

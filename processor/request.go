@@ -18,6 +18,8 @@ type requestSide struct {
 	dialect dialect.Dialect
 	hasBody bool
 	// scanner reads the body; nil before the headers, after the end, and where
+	// bodySeen: something of the body came.
+	bodySeen bool
 	// scanning panicked. It is the rewriter's where there is one.
 	scanner  *dialect.Scanner
 	rewriter *dialect.Rewriter
@@ -30,6 +32,7 @@ type requestSide struct {
 	promptBytes int
 	options     bool          // it has stream options of its own
 	usage       dialect.Asked // what we asked for besides
+	tokens      int           // of the prompt, as the decision estimates
 	told        bool          // the meter knows what was asked
 
 	subset    []string
@@ -73,6 +76,9 @@ func (x *exchange) onRequestHeaders(m *wire.Message) error {
 	x.request.hasBody = !m.EndOfStream
 	if m.EndOfStream {
 		x.endScan()
+	if x.observe {
+		x.takeOver()
+	}
 	}
 	if x.observe {
 		if m.EndOfStream {
@@ -119,6 +125,7 @@ func (x *exchange) onRequestBody(m *wire.Message) error {
 	x.withoutHeaders()
 	if x.recording != nil {
 		x.recordRequestBody(m.Body)
+	x.request.bodySeen = true
 	}
 	if x.observe {
 		x.observeRequest(m)

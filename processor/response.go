@@ -42,8 +42,7 @@ func (x *exchange) onResponseHeaders(m *wire.Message) error {
 		if err := x.send(m.Phase); err != nil {
 			return err
 		}
-	} else if strings.HasPrefix(m.Attributes.CodeDetails, ownDetails) {
-		// Another filter of ours answered, and made the record.
+	} else if x.answeredBefore(m.Attributes.CodeDetails) {
 		x.foreign, x.request.handedOn = true, true
 	}
 	if x.foreign {

@@ -64,7 +64,7 @@ func (s *Service) unmatched(reason string) {
 // enter has the exchange's access-log entry find it, by the names that the
 // request came with.
 func (x *exchange) enter() {
-	if !x.foreign && x.joined == nil {
+	if x.joined == nil {
 		x.joined = x.s.join.Open(x.start.RequestID, x.envoyStart, x.settled)
 	}
 }

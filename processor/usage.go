@@ -32,7 +32,7 @@ const maxRefusal = 8 << 10
 // be asked.
 func (x *exchange) asks() bool {
 	r := &x.request
-	if x.cfg.AskUsage == AskNever || x.observe || r.rejected || x.load.Endpoint == "" {
+	if x.cfg.AskUsage == AskNever || x.observe || r.rejected || x.route.Endpoint == "" {
 		return false
 	}
 	if r.form || r.dialect != dialect.Chat && r.dialect != dialect.Completions {
@@ -60,7 +60,7 @@ func (x *exchange) hideUsage(h *responseHead) {
 	if r.rewriter != nil {
 		r.usage = r.rewriter.Asked()
 	}
-	if !r.usage.Any() || x.foreign || !x.response.stream || h.status != http.StatusOK {
+	if !r.usage.Any() || x.foreign || x.observe || !x.response.stream || h.status != http.StatusOK {
 		return
 	}
 	if h.contentEncoding != "" && h.contentEncoding != identity {

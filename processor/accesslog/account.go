@@ -17,6 +17,7 @@ type Account struct {
 	// Sent is how many bytes of the body went to the client.
 	Sent     int64
 	Attempts int // 0: not known
+	Status   int // that the client got; 0: none
 
 	flags    wire.Flags
 	complete bool
@@ -24,7 +25,7 @@ type Account struct {
 
 func account(e *wire.LogEntry) Account {
 	a := Account{
-		Attempts: e.Attempts, flags: e.Flags, complete: e.Complete,
+		Attempts: e.Attempts, Status: e.Status, flags: e.Flags, complete: e.Complete,
 		Duration: meter.Opt[time.Duration]{V: e.Duration, OK: e.HasDuration},
 		Drain:    meter.Opt[time.Duration]{V: e.Drain, OK: e.HasDrain},
 	}
