@@ -38,6 +38,7 @@ func thousandTokens() *meter.Record {
 func BenchmarkEnd(b *testing.B) {
 	q, r := newQueue(1<<40, 0), richRecord()
 	tel := &Telemetry{intake: q}
+	tel.rules.Store(rulesOf(b, quiet()))
 	b.ReportAllocs()
 	for b.Loop() {
 		tel.End(r)
@@ -80,7 +81,7 @@ func BenchmarkMeasure(b *testing.B) {
 			tel := benchmark(b)
 			b.ReportAllocs()
 			for b.Loop() {
-				tel.measure(context.Background(), r)
+				tel.measure(context.Background(), r, tel.rules.Load())
 			}
 		})
 	}
@@ -93,8 +94,8 @@ func BenchmarkSpan(b *testing.B) {
 			c := quiet()
 			c.setDefaults()
 			m := newSpanMaker(c.Trace, nil, "")
-			batch := []entry{newEntry(r)}
-			batch[0].verdict = newKeeper(c.Trace.Keep, nil).judge(r)
+			batch := []entry{newEntry(r, rulesOf(b, c))}
+			batch[0].verdict = batch[0].rules.keep.judge(r)
 			b.ReportAllocs()
 			for b.Loop() {
 				m.spans(batch)

@@ -39,6 +39,9 @@ type Metric struct {
 	// Headers tells that it carries the attributes that attributes.from_headers
 	// has on metrics.
 	Headers bool
+	// Client is the value of metrics.client with which it is there; empty: it
+	// always is.
+	Client string
 	// Buckets are a histogram's upper bounds, in Unit.
 	Buckets []float64
 }
@@ -152,7 +155,7 @@ var (
 
 // Metrics returns every metric that this package exports.
 func Metrics() []Metric {
-	return []Metric{
+	return slices.Concat([]Metric{
 		mDuration, mTTFT, mTPOT, mITL, mGap, mFirstByte, mFirstEvent, mFirstAnswer, mNoFirstToken,
 		mRequests, mActive, mStreamActive,
 		mOutputTokens, mInputTokens, mCachedTokens, mReasoningTokens, mWasted,
@@ -163,7 +166,7 @@ func Metrics() []Metric {
 		mRouteDecisions, mRouteDuration, mAttempts,
 		mSLORequests, mSLOTarget, mClockOffset,
 		mConfigReloads, mConfigFailures, mConfigCurrent, mBuildInfo,
-	}
+	}, clientCatalogue())
 }
 
 // GapBounds returns the bucket bounds of the gap histograms, for the meter to

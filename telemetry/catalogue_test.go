@@ -33,6 +33,8 @@ func TestConventionNames(t *testing.T) {
 		string(keyServerPort):       "server.port",
 		string(keyErrorType):        "error.type",
 		string(keyHTTPStatus):       "http.response.status_code",
+		string(keyTokenModality):    "gen_ai.token.modality",
+		string(keyTokenType):        "gen_ai.token.type",
 		metricServerDuration:        "gen_ai.server.request.duration",
 		metricServerTTFT:            "gen_ai.server.time_to_first_token",
 		metricServerTPOT:            "gen_ai.server.time_per_output_token",
@@ -147,6 +149,9 @@ func document() string {
 		}
 		if m.Headers {
 			attributes += ", headers"
+		}
+		if m.Client != "" {
+			attributes += "; with `metrics.client: " + m.Client + "`"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.Name, m.Kind, m.Unit, attributes, m.Description)
 	}

@@ -21,6 +21,9 @@ type Config struct {
 	Models []string
 	Trace  TraceConfig
 	SLOs   []SLO
+	// ClientMetrics is the form of the GenAI conventions' client metrics: off (the
+	// default), genai-0.1 or 1.41.
+	ClientMetrics string
 	// HeaderAttributes are what captured request headers become.
 	HeaderAttributes []HeaderAttribute
 	// Live returns the exchanges that have not ended; nil: none are shown.
@@ -53,6 +56,8 @@ type TraceConfig struct {
 	Detail string
 	// ChunkMax is the most chunk events of a span; 0: 64, negative: none.
 	ChunkMax int
+	// EngineSpans makes child spans of the server's phases too.
+	EngineSpans bool
 	// Events says where events go: span (the default), log (log records over
 	// OTLP, with the span's ids) or both.
 	Events string
@@ -97,6 +102,7 @@ func (c *Config) setDefaults() {
 	if c.Version == "" {
 		c.Version = "unknown"
 	}
+	setDefault(&c.ClientMetrics, clientOff)
 	t := &c.Trace
 	setDefault(&t.ClientContext, clientParent)
 	setDefault(&t.ParentSampled, sampledRespect)
@@ -118,11 +124,12 @@ func setDefault(s *string, value string) {
 func (c *Config) validate() error {
 	t := c.Trace
 	return errors.Join(
-		oneOf("client_context", t.ClientContext, clientParent, clientLink, clientIgnore),
-		oneOf("parent_sampled", t.ParentSampled, sampledRespect, sampledIgnore),
-		oneOf("upstream_sampled", t.UpstreamSampled, upstreamHead, upstreamAlways),
-		oneOf("detail", t.Detail, detailNames...),
-		oneOf("events", t.Events, eventsSpan, eventsLog, eventsBoth),
+		oneOf("metrics.client", c.ClientMetrics, clientOff, clientGenAI, client141),
+		oneOf("trace.client_context", t.ClientContext, clientParent, clientLink, clientIgnore),
+		oneOf("trace.parent_sampled", t.ParentSampled, sampledRespect, sampledIgnore),
+		oneOf("trace.upstream_sampled", t.UpstreamSampled, upstreamHead, upstreamAlways),
+		oneOf("trace.detail", t.Detail, detailNames...),
+		oneOf("trace.events", t.Events, eventsSpan, eventsLog, eventsBoth),
 		t.Keep.validate(),
 		sloList(c.SLOs).validate(),
 	)
@@ -132,5 +139,5 @@ func oneOf(key, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return fmt.Errorf("trace.%s is %q, allowed are %s", key, value, strings.Join(allowed, ", "))
+	return fmt.Errorf("%s is %q, allowed are %s", key, value, strings.Join(allowed, ", "))
 }

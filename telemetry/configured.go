@@ -53,10 +53,6 @@ func (t *Telemetry) ConfigCurrent(current bool) {
 	t.config.current.Record(context.Background(), v)
 }
 
-// NameModels has metrics name these models too, whatever their number: those
-// that the configuration names.
-func (t *Telemetry) NameModels(models ...string) { t.labels.models.pin(models...) }
-
 // pin admits names for good.
 func (b *boundedNames) pin(names ...string) {
 	b.mu.Lock()

@@ -30,9 +30,13 @@ func TestConfigMetrics(t *testing.T) {
 }
 
 // A model that a new configuration names is a label before any server took it.
-func TestNameModels(t *testing.T) {
-	tel := open(t, quiet(), nil)
-	tel.NameModels("late")
+func TestApply_Models(t *testing.T) {
+	c := quiet()
+	tel := open(t, c, nil)
+	c.Models = []string{"late"}
+	if err := tel.Apply(c); err != nil {
+		t.Fatal(err)
+	}
 	r := richRecord()
 	r.RequestModel.V, r.Status = "late", 404
 	play(tel, r)

@@ -34,7 +34,7 @@ func exported(t *testing.T, events string, x *keepingExporter, logs *keepingLogs
 	c.setDefaults()
 	c.Trace.Events = events
 	out := startExport(environment{get: environ()}.exportOptions(), 1<<20, newSpanMaker(c.Trace, nil, ""), x, logs, counts, c.Logger)
-	out.offer(newEntry(r))
+	out.offer(newEntry(r, rulesOf(t, c)))
 	if err := out.shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}

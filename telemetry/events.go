@@ -41,10 +41,10 @@ var milestones = []meter.MarkKind{
 
 // events returns the span's events in time order, never more than the SDK's
 // limit; thinned is the number of chunks without an event, dropped that of
-// other marks. Chunks are all shown where detailed says that there is something
-// to explain.
-func (m *spanMaker) events(r *meter.Record, detailed bool) (events []event, thinned, dropped int64) {
-	detail := m.detailOf(r)
+// other marks. Chunks are all shown where e is detailed: there is something to
+// explain.
+func (m *spanMaker) events(e entry) (events []event, thinned, dropped int64) {
+	r, detail := e.record, e.detail()
 	if detail == detailOff {
 		return nil, 0, 0
 	}
@@ -54,7 +54,7 @@ func (m *spanMaker) events(r *meter.Record, detailed bool) (events []event, thin
 		marks = mostTelling(marks, room)
 	}
 	if detail == detailEvents {
-		shown := thin(chunks, m.chunkRoom(detailed, len(marks)))
+		shown := thin(chunks, m.chunkRoom(e, len(marks)))
 		thinned = r.MarksThinned + int64(len(chunks)-len(shown))
 		marks = append(marks, shown...)
 		slices.SortStableFunc(marks, byTime)
@@ -111,9 +111,9 @@ func mostTelling(marks []meter.Mark, n int) []meter.Mark {
 }
 
 // chunkRoom is how many chunks the span shows beside so many milestones.
-func (m *spanMaker) chunkRoom(detailed bool, milestones int) int {
-	n := m.chunkMax
-	if !detailed {
+func (m *spanMaker) chunkRoom(e entry, milestones int) int {
+	n := effectiveChunkMax(e.rules.show.chunkMax, m.maxEvents)
+	if !e.detailed {
 		n = min(n, ordinaryChunks)
 	}
 	if m.maxEvents >= 0 {

@@ -64,17 +64,18 @@ func exportAfter(x sdktrace.SpanExporter, maxBytes, batchSize int, c spanCounts,
 }
 
 // plainEntry is a record of one span.
-func plainEntry() entry {
+func plainEntry(t *testing.T) entry {
+	t.Helper()
 	r := richRecord()
 	r.Route = meter.Route{}
-	return newEntry(r)
+	return newEntry(r, rulesOf(t, quiet()))
 }
 
 // TestOutage: while the collector does not answer, memory stays within the
 // bound, and every span is counted once.
 func TestOutage(t *testing.T) {
 	x, c := newFakeExporter(), &tally{}
-	e := plainEntry()
+	e := plainEntry(t)
 	room := 10
 	out := exportTo(x, room*e.bytes+e.bytes/2, 4, c)
 	for range 4 {
@@ -122,7 +123,7 @@ func TestShutdownWithAHangingCollector(t *testing.T) {
 	x, c := newFakeExporter(), &tally{}
 	out := exportTo(x, 1<<20, 2, c)
 	for range 5 {
-		out.offer(plainEntry())
+		out.offer(plainEntry(t))
 	}
 	<-x.got
 	ctx, cancel := context.WithCancel(t.Context())
@@ -135,7 +136,7 @@ func TestShutdownWithAHangingCollector(t *testing.T) {
 	if c.in != 5 || c.out != 0 || c.reasons[dropShutdown] != 5 {
 		t.Errorf("queued %d, sent %d, dropped %v", c.in, c.out, c.reasons)
 	}
-	if out.offer(plainEntry()) || c.reasons[dropShutdown] != 6 {
+	if out.offer(plainEntry(t)) || c.reasons[dropShutdown] != 6 {
 		t.Errorf("after the end: dropped %v", c.reasons)
 	}
 }
@@ -171,7 +172,7 @@ func TestEstimateOfBatchSize(t *testing.T) {
 	for name, r := range map[string]*meter.Record{"rich": richRecord(), "long": stalledRecord()} {
 		x := &keepingExporter{}
 		out := exportTo(x, 1<<20, 10, &tally{})
-		e := newEntry(r)
+		e := newEntry(r, rulesOf(t, quiet()))
 		out.offer(e)
 		if err := out.shutdown(t.Context()); err != nil {
 			t.Fatal(err)
@@ -281,7 +282,7 @@ func TestPartialSuccess(t *testing.T) {
 			c := &tally{}
 			out := exportTo(x, 1<<20, 10, c)
 			for range 5 {
-				out.offer(plainEntry())
+				out.offer(plainEntry(t))
 			}
 			if err := out.shutdown(t.Context()); err != nil {
 				t.Error(err)

@@ -184,16 +184,16 @@ func TestGapsInTheFormThatIsAskedFor(t *testing.T) {
 			temporality: metricdata.CumulativeTemporality},
 	} {
 		t.Run(name, func(t *testing.T) {
-			parts, err := readMetrics(environment{get: environ()}, nil, "", x)
+			parts, err := readMetrics(environment{get: environ()}, nil, Config{}, x)
 			if err != nil {
 				t.Fatal(err)
 			}
-			i, err := newInstruments(parts.provider.Meter(scopeName), parts.gaps, nil, "")
+			i, err := newInstruments(parts.provider.Meter(scopeName), parts.gaps, Config{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			tel := &Telemetry{instruments: i, labels: newLabels(nil), handler: parts.page}
-			tel.measure(context.Background(), richRecord())
+			tel.measure(context.Background(), richRecord(), rulesOf(t, quiet()))
 			page := scrape(t, tel, "")
 			if err := parts.provider.Shutdown(t.Context()); err != nil {
 				t.Error(err)

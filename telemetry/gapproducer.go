@@ -11,18 +11,23 @@ import (
 // gapStore holds the histograms of gaps that are not the SDK's.
 type gapStore struct {
 	itl, gap *gapHistogram
+	perChunk *gapHistogram // nil: there are no client metrics
 	scope    instrumentation.Scope
 }
 
-func newGapStore(env environment, version string) *gapStore {
+func newGapStore(env environment, version, client string) *gapStore {
 	// What the SDK offers beyond its default, samples without a trace, says
 	// nothing here.
 	exemplars := env.value("OTEL_METRICS_EXEMPLAR_FILTER") != "always_off"
-	return &gapStore{
+	s := &gapStore{
 		itl:   newGapHistogram(mITL, cardinalityLimit, exemplars),
 		gap:   newGapHistogram(mGap, cardinalityLimit, exemplars),
 		scope: instrumentation.Scope{Name: scopeName, Version: version},
 	}
+	if client == clientGenAI || client == client141 {
+		s.perChunk = newGapHistogram(perChunkMetric(client), cardinalityLimit, exemplars)
+	}
+	return s
 }
 
 // gapProducer shows a gapStore to one reader.
@@ -34,7 +39,11 @@ type gapProducer struct {
 var _ sdkmetric.Producer = (*gapProducer)(nil)
 
 func (s *gapStore) producer(t metricdata.Temporality) *gapProducer {
-	return &gapProducer{scope: s.scope, readers: []*gapReader{newGapReader(s.itl, t), newGapReader(s.gap, t)}}
+	p := &gapProducer{scope: s.scope, readers: []*gapReader{newGapReader(s.itl, t), newGapReader(s.gap, t)}}
+	if s.perChunk != nil {
+		p.readers = append(p.readers, newGapReader(s.perChunk, t))
+	}
+	return p
 }
 
 // Produce returns what the histograms hold for this reader.

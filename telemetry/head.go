@@ -32,7 +32,7 @@ func newHead(c TraceConfig, s sdktrace.Sampler) *head {
 }
 
 // Begin makes the exchange's ids and the head decision.
-func (t *Telemetry) Begin(b meter.Begin) meter.Trace { return t.head.begin(b) }
+func (t *Telemetry) Begin(b meter.Begin) meter.Trace { return t.rules.Load().head.begin(b) }
 
 func (h *head) begin(b meter.Begin) meter.Trace {
 	parent, link := h.parent(b)

@@ -22,14 +22,17 @@ type HeaderAttribute struct {
 // headerAttributes are the values of header attributes that metrics may show.
 type headerAttributes map[string]*boundedNames
 
-func newHeaderAttributes(all []HeaderAttribute) (headerAttributes, error) {
+func newHeaderAttributes(all []HeaderAttribute, before headerAttributes) (headerAttributes, error) {
 	h, seen := make(headerAttributes), []string(nil)
 	for _, a := range all {
 		if a.Name == "" || slices.Contains(seen, a.Name) {
 			return nil, fmt.Errorf("header attribute %q has no name, or one that another has", a.Name)
 		}
 		seen = append(seen, a.Name)
-		if a.MaxValues > 0 {
+		if a.MaxValues <= 0 {
+			continue
+		}
+		if h[a.Name] = before[a.Name]; h[a.Name] == nil || h[a.Name].max != a.MaxValues {
 			h[a.Name] = newBoundedNames(a.MaxValues)
 		}
 	}

@@ -24,6 +24,7 @@ type instruments struct {
 	stalls, choices, routeDecisions, attempts       metric.Int64Counter
 	engineQueue, enginePrefill, engineDecode        metric.Float64Histogram
 	routeDuration                                   metric.Float64Histogram
+	client                                          *clientMetrics // nil: there are none
 
 	drops map[string][]metric.AddOption
 }
@@ -36,6 +37,13 @@ type maker struct {
 
 func (m *maker) histogram(c Metric) metric.Float64Histogram {
 	h, err := m.meter.Float64Histogram(c.Name, metric.WithUnit(c.Unit), metric.WithDescription(c.Description),
+		metric.WithExplicitBucketBoundaries(c.Buckets...))
+	m.check(c, err)
+	return h
+}
+
+func (m *maker) sizes(c Metric) metric.Int64Histogram {
+	h, err := m.meter.Int64Histogram(c.Name, metric.WithUnit(c.Unit), metric.WithDescription(c.Description),
 		metric.WithExplicitBucketBoundaries(c.Buckets...))
 	m.check(c, err)
 	return h
@@ -61,8 +69,8 @@ func (m *maker) check(c Metric, err error) {
 
 // newInstruments makes the instruments. gaps holds the histograms of gaps; nil:
 // they are the SDK's too.
-func newInstruments(mt metric.Meter, gaps *gapStore, slos sloList, version string) (*instruments, error) {
-	m := &maker{meter: mt}
+func newInstruments(mt metric.Meter, gaps *gapStore, c Config) (*instruments, error) {
+	m, slos := &maker{meter: mt}, sloList(c.SLOs)
 	i := &instruments{
 		duration:  m.histogram(slos.withThresholds(mDuration, durationOf)),
 		ttft:      m.histogram(slos.withThresholds(mTTFT, ttftOf)),
@@ -89,19 +97,15 @@ func newInstruments(mt metric.Meter, gaps *gapStore, slos sloList, version strin
 	} else {
 		i.itl, i.gap = sdkGaps{m.histogram(mITL)}, sdkGaps{m.histogram(mGap)}
 	}
+	i.client = newClientMetrics(m, c.ClientMetrics, gaps)
 	i.sloRequests = m.counter(mSLORequests)
-	target, err := mt.Float64Gauge(mSLOTarget.Name, metric.WithUnit(mSLOTarget.Unit), metric.WithDescription(mSLOTarget.Description))
-	m.check(mSLOTarget, err)
 	info, err := mt.Int64Gauge(mBuildInfo.Name, metric.WithDescription(mBuildInfo.Description))
 	m.check(mBuildInfo, err)
 	if m.err != nil {
 		return nil, m.err
 	}
 	info.Record(context.Background(), 1, metric.WithAttributes(
-		keyVersion.String(version), keyGoVersion.String(runtime.Version())))
-	for _, s := range slos {
-		target.Record(context.Background(), s.Target, metric.WithAttributes(keySLOName.String(s.Name)))
-	}
+		keyVersion.String(c.Version), keyGoVersion.String(runtime.Version())))
 	for _, reason := range []string{dropQueueFull, dropFailed, dropRejected, dropShutdown} {
 		i.drops[reason] = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(keyReason.String(reason)))}
 	}

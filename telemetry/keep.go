@@ -25,7 +25,7 @@ type KeepConfig struct {
 }
 
 // Thresholds are times that an exchange is to stay within; 0: any is good.
-type Thresholds struct{ TTFT, TPOT, Duration time.Duration }
+type Thresholds = meter.Thresholds
 
 // Why a span was kept.
 const (
@@ -52,7 +52,7 @@ func (c KeepConfig) validate() error {
 		all = fmt.Errorf("trace.keep.share is %v, allowed is 0 to 1", s.V)
 	}
 	for _, p := range c.Always {
-		all = errors.Join(all, oneOf("keep.always", p, KeepPolicies()...))
+		all = errors.Join(all, oneOf("trace.keep.always", p, KeepPolicies()...))
 	}
 	return all
 }
@@ -91,7 +91,7 @@ type verdict struct {
 type traits struct{ forced, failed, sloMissed, slow, stalled, cancelled bool }
 
 func (k *keeper) traits(r *meter.Record) traits {
-	slow, _ := k.slow.exceeded(r)
+	slow, _ := exceeded(k.slow, r)
 	return traits{
 		forced:    r.Trace.Forced,
 		failed:    failed(r),
@@ -177,7 +177,7 @@ func failed(r *meter.Record) bool {
 // exceeded tells whether r is beyond one of the thresholds, and whether it
 // could be measured by any. Who still waited for a first token had waited at
 // least until the end.
-func (t Thresholds) exceeded(r *meter.Record) (beyond, measured bool) {
+func exceeded(t Thresholds, r *meter.Record) (beyond, measured bool) {
 	check := func(limit time.Duration, v meter.Opt[time.Duration]) {
 		if limit > 0 && v.OK {
 			measured = true

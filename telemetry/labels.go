@@ -53,7 +53,7 @@ type labelSet struct {
 // a field is an absent attribute.
 type variant struct {
 	outcome, errorType, reason, source, stage string
-	routeReason, finish                       string
+	routeReason, finish, modality, tokenType  string
 	status                                    int
 	stream                                    streaming
 	slo                                       string
@@ -100,6 +100,7 @@ func (s *labelSet) with(v variant) *options {
 		{keyOutcome, v.outcome}, {keyErrorType, v.errorType}, {keyReason, v.reason},
 		{keyUsageSource, v.source}, {keyStage, v.stage},
 		{keyRouteReason, v.routeReason}, {keyFinishReason, v.finish},
+		{keyTokenModality, v.modality}, {keyTokenType, v.tokenType},
 	} {
 		if a.value != "" {
 			kvs = append(kvs, a.key.String(a.value))

@@ -26,18 +26,18 @@ func TestStreamTokens(t *testing.T) {
 	expect("two streams", 23)
 	live = live[1:2]
 	expect("one has left the table", 23)
-	tel.measure(t.Context(), richRecord()) // it had 4
+	tel.measure(t.Context(), richRecord(), tel.rules.Load()) // it had 4
 	expect("its record is there", 24)
 	live[0].Tokens = 21
 	expect("the other goes on", 25)
 	live = nil
 	r := richRecord()
 	r.Timeline.Tokens = []int32{21}
-	tel.measure(t.Context(), r)
+	tel.measure(t.Context(), r, tel.rules.Load())
 	expect("it ended too", 25)
 	r = richRecord()
 	r.Stream = false
-	tel.measure(t.Context(), r)
+	tel.measure(t.Context(), r, tel.rules.Load())
 	expect("a response that is no stream", 25)
 	shut(t, tel)
 }

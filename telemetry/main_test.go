@@ -75,6 +75,17 @@ func (k *keepingExporter) ExportSpans(_ context.Context, spans []sdktrace.ReadOn
 
 func (*keepingExporter) Shutdown(context.Context) error { return nil }
 
+// rulesOf are the rules of c.
+func rulesOf(tb testing.TB, c Config) *rules {
+	tb.Helper()
+	c.setDefaults()
+	r, err := newRules(c, sdktrace.AlwaysSample(), nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
 func open(t *testing.T, c Config, x sdktrace.SpanExporter) *Telemetry {
 	t.Helper()
 	tel, err := newTelemetry(t.Context(), c, x)
@@ -124,6 +135,7 @@ func richRecord() *meter.Record {
 		Route: meter.Route{
 			Pool: "default", Endpoint: "10.0.0.1:8000", Served: "10.0.0.2:8001", Policy: "least-load", Reason: "least_load",
 			Candidates: []string{"10.0.0.1:8000", "10.0.0.2:8001"}, Attempts: 2, Start: ms, Duration: ms,
+			Score: .5, PredictedCachedTokens: meter.Some[int64](3),
 		},
 		ITL:  meter.Gaps{Exact: gaps(5, 3, 40*ms), Assumed: gaps(6, 1, 15*ms)},
 		Gap:  meter.Gaps{Exact: gaps(8, 2, 45*ms)},

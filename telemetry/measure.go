@@ -27,7 +27,7 @@ func (t *Telemetry) First(m meter.Milestone, at time.Duration, l meter.Labels) {
 		t.instruments.firstAnswer.Record(ctx, seconds, set.plain.record...)
 	}
 	if m&meter.ReachedFirstToken != 0 {
-		if l.Trace != nil && t.export != nil && t.keep.sure(l.Trace) {
+		if l.Trace != nil && t.export != nil && t.rules.Load().keep.sure(l.Trace) {
 			ctx = exemplarContext(l.Trace)
 		}
 		t.instruments.ttft.Record(ctx, seconds, set.plain.record...)
@@ -36,7 +36,7 @@ func (t *Telemetry) First(m meter.Milestone, at time.Duration, l meter.Labels) {
 
 // measure records the metrics of an exchange's end. ctx names its span where
 // that goes out.
-func (t *Telemetry) measure(ctx context.Context, r *meter.Record) {
+func (t *Telemetry) measure(ctx context.Context, r *meter.Record, by *rules) {
 	i, none := t.instruments, context.Background()
 	set, folded := t.labels.get(r.Operation(), r.RequestModel.V, r.Route.Pool, success(r.Status))
 	if folded != "" {
@@ -48,7 +48,7 @@ func (t *Telemetry) measure(ctx context.Context, r *meter.Record) {
 	}
 	outcome := string(r.Outcome)
 	i.duration.Record(ctx, r.End.Seconds(), set.with(variant{outcome: outcome, errorType: fault}).record...)
-	headers := t.headers.label(r.Captured, success(r.Status), i.folded)
+	headers := by.headers.label(r.Captured, success(r.Status), i.folded)
 	i.requests.Add(none, 1, set.with(variant{outcome: outcome, status: r.Status, stream: streamOf(r), headers: headers}).add...)
 	if r.NoFirstToken != "" && !r.FirstToken.OK {
 		i.noFirst.Record(none, r.End.Seconds(), set.with(variant{reason: string(r.NoFirstToken)}).record...)
@@ -65,9 +65,10 @@ func (t *Telemetry) measure(ctx context.Context, r *meter.Record) {
 	if r.Skipped > 0 {
 		i.skipped.Add(none, r.Skipped, set.plain.add...)
 	}
+	i.client.record(ctx, r, set, fault)
 	t.measureTokens(r, set, headers)
 	t.measureExchange(r, set)
-	t.measureSLOs(r, set)
+	t.measureSLOs(r, set, by.slos)
 }
 
 func (t *Telemetry) measureTokens(r *meter.Record, set *labelSet, headers string) {

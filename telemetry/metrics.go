@@ -39,12 +39,12 @@ func newMetrics(ctx context.Context, env environment, res *resource.Resource, c 
 		}
 		exporter = &loggingExporter{Exporter: x, log: c.Logger}
 	}
-	return readMetrics(env, res, c.Version, exporter)
+	return readMetrics(env, res, c, exporter)
 }
 
 // readMetrics makes the readers: the page, and where there is an exporter, what
 // sends to it.
-func readMetrics(env environment, res *resource.Resource, version string, exporter sdkmetric.Exporter) (metricsParts, error) {
+func readMetrics(env environment, res *resource.Resource, c Config, exporter sdkmetric.Exporter) (metricsParts, error) {
 	parts := metricsParts{}
 	pageOptions := []otelprometheus.Option{
 		// The default depends on a global of another module.
@@ -53,7 +53,7 @@ func readMetrics(env environment, res *resource.Resource, version string, export
 	}
 	var every []sdkmetric.PeriodicReaderOption
 	if exporter == nil || explicit(exporter) {
-		parts.gaps = newGapStore(env, version)
+		parts.gaps = newGapStore(env, c.Version, c.ClientMetrics)
 		pageOptions = append(pageOptions, otelprometheus.WithProducer(parts.gaps.producer(metricdata.CumulativeTemporality)))
 		if exporter != nil {
 			every = append(every, sdkmetric.WithProducer(parts.gaps.producer(exporter.Temporality(sdkmetric.InstrumentKindHistogram))))

@@ -25,6 +25,8 @@ const (
 	keyServerPort        attribute.Key = "server.port"
 	keyErrorType         attribute.Key = "error.type"
 	keyHTTPStatus        attribute.Key = "http.response.status_code"
+	keyTokenModality     attribute.Key = "gen_ai.token.modality"
+	keyTokenType         attribute.Key = "gen_ai.token.type" // of 1.41
 	metricServerDuration               = "gen_ai.server.request.duration"
 	metricServerTTFT                   = "gen_ai.server.time_to_first_token"
 	metricServerTPOT                   = "gen_ai.server.time_per_output_token"
@@ -51,6 +53,9 @@ const (
 	keyRoutePolicy     attribute.Key = "inferspan.route.policy"
 	keyRouteReason     attribute.Key = "inferspan.route.reason"
 	keyRouteCandidates attribute.Key = "inferspan.route.candidates"
+	keyRouteScore      attribute.Key = "inferspan.route.score"
+	keyPredictedCached attribute.Key = "inferspan.route.predicted_cached_tokens"
+	keySynthetic       attribute.Key = "inferspan.synthetic"
 	keyAttempts        attribute.Key = "inferspan.attempts"
 	keySentBytes       attribute.Key = "inferspan.sent_bytes"
 	keyClientDrain     attribute.Key = "inferspan.client_drain.duration"
@@ -93,6 +98,9 @@ const (
 	countAssumed = "assumed"
 	stagePrefill = "prefill"
 	stageDecode  = "decode"
+
+	modalityText    = "text"
+	modalityUnknown = "unknown"
 
 	scopeName = "github.com/inferspan/inferspan"
 )

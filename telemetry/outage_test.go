@@ -39,7 +39,7 @@ func (c *tries) after(d time.Duration) <-chan time.Time {
 // once; what had no room is counted; and memory stays within the bound.
 func TestCollectorAwayForAnHour(t *testing.T) {
 	x, c, clock := newFakeExporter(), &tally{}, newTries()
-	e := plainEntry()
+	e := plainEntry(t)
 	const room, offered, batch = 10, 30, 4
 	out := exportAfter(x, room*e.bytes+e.bytes/2, batch, c, clock.after)
 	accepted := 0
@@ -92,7 +92,7 @@ func TestShutdownWhileTheCollectorIsAway(t *testing.T) {
 	x, c, clock := newFakeExporter(), &tally{}, newTries()
 	out := exportAfter(x, 1<<20, 2, c, clock.after)
 	for range 3 {
-		out.offer(plainEntry())
+		out.offer(plainEntry(t))
 	}
 	<-x.got
 	x.answer <- away
@@ -139,7 +139,7 @@ func TestTemporary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		spans := newSpanMaker(traceConfig("", "", ""), nil, "").spans([]entry{plainEntry()})
+		spans := newSpanMaker(traceConfig("", "", ""), nil, "").spans([]entry{plainEntry(t)})
 		// The exporter tries by itself as long as it may.
 		ctx, cancel := context.WithTimeout(t.Context(), 100*ms)
 		defer cancel()

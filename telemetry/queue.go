@@ -13,6 +13,7 @@ type entry struct {
 	bytes  int // in memory, estimated
 	wire   int // as spans in OTLP, estimated
 	spans  int // how many spans it becomes
+	rules  *rules
 	verdict
 }
 
@@ -133,8 +134,8 @@ const (
 	wireSlot  = 12 // one slot of the timeline: a gap and its tokens
 )
 
-// newEntry estimates what r takes.
-func newEntry(r *meter.Record) entry {
+// newEntry estimates what r takes, which ended while by were the rules.
+func newEntry(r *meter.Record, by *rules) entry {
 	text := len(r.RequestID) + len(r.Path) + len(r.RequestModel.V) + len(r.Model.V) + len(r.ResponseID.V) +
 		len(r.ErrorType) + len(r.Trace.State) + len(r.Asked.Model) +
 		len(r.Route.Endpoint) + len(r.Route.Served) + len(r.Route.Pool)
@@ -153,11 +154,16 @@ func newEntry(r *meter.Record) entry {
 		(cap(r.ITL.Exact)+cap(r.ITL.Assumed)+cap(r.Gap.Exact)+cap(r.Gap.Assumed))*int(unsafe.Sizeof(meter.GapBucket{})) +
 		cap(r.TPOT)*int(unsafe.Sizeof(meter.TPOTSample{})) +
 		cap(r.EvidenceEvents)*8
-	e := entry{record: r, bytes: bytes, spans: 1}
+	e := entry{record: r, bytes: bytes, spans: 1, rules: by}
 	e.wire = wireSpan + text + len(r.Marks)*wireEvent + len(r.Timeline.Gaps100us)*wireSlot
 	if routed(r) {
 		e.spans++
 		e.wire += wireSpan / 4
+	}
+	if by.show.engineSpans {
+		phases := len(enginePhases(r))
+		e.spans += phases
+		e.wire += phases * wireSpan / 8
 	}
 	return e
 }

@@ -1,9 +1,14 @@
 package telemetry
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
+
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/inferspan/inferspan/processor/meter"
 )
@@ -18,6 +23,10 @@ type SLO struct {
 	Target float64
 }
 
+// ownSLO is the SLO of exchanges that no other covers and whose client, a trusted
+// one, has thresholds of its own for them.
+const ownSLO = "request"
+
 // sloList are the SLOs that are judged.
 type sloList []SLO
 
@@ -28,6 +37,8 @@ func (l sloList) validate() error {
 			return fmt.Errorf("slo %d has no name", i)
 		case slices.ContainsFunc(l[:i], func(o SLO) bool { return o.Name == s.Name }):
 			return fmt.Errorf("there are two slos %q", s.Name)
+		case s.Name == ownSLO:
+			return fmt.Errorf("no slo may be named %q, which is that of a client's own thresholds", s.Name)
 		case s.TTFT <= 0 && s.TPOT <= 0 && s.Duration <= 0:
 			return fmt.Errorf("slo %q has no threshold", s.Name)
 		}
@@ -45,7 +56,7 @@ func (s *SLO) covers(r *meter.Record) bool {
 // its class, as docs/definitions.md has it, and where it is done only if one of
 // the thresholds could be measured.
 func (s *SLO) judge(r *meter.Record) (met, counted bool) {
-	beyond, measured := s.exceeded(r)
+	beyond, measured := exceeded(s.limits(r), r)
 	switch r.Class() {
 	case meter.ClassDone:
 		return !beyond, measured
@@ -59,13 +70,40 @@ func (s *SLO) judge(r *meter.Record) (met, counted bool) {
 	return false, false
 }
 
+// limits are what r is held to: what its client wants, where that is trusted,
+// and where it says nothing what the SLO says.
+func (s *SLO) limits(r *meter.Record) Thresholds {
+	return Thresholds{
+		TTFT:     cmp.Or(r.Wanted.TTFT, s.TTFT),
+		TPOT:     cmp.Or(r.Wanted.TPOT, s.TPOT),
+		Duration: cmp.Or(r.Wanted.Duration, s.Duration),
+	}
+}
+
+// covering yields the SLOs that cover r, and where none does and its client wants
+// something of it, one that has no thresholds of its own.
+func (l sloList) covering(r *meter.Record) iter.Seq[*SLO] {
+	return func(yield func(*SLO) bool) {
+		covered := false
+		for i := range l {
+			if !l[i].covers(r) {
+				continue
+			}
+			if covered = true; !yield(&l[i]) {
+				return
+			}
+		}
+		if !covered && r.Wanted != (Thresholds{}) {
+			yield(&SLO{Name: ownSLO})
+		}
+	}
+}
+
 // missed tells whether r missed any.
 func (l sloList) missed(r *meter.Record) bool {
-	for i := range l {
-		if l[i].covers(r) {
-			if met, counted := l[i].judge(r); counted && !met {
-				return true
-			}
+	for s := range l.covering(r) {
+		if met, counted := s.judge(r); counted && !met {
+			return true
 		}
 	}
 	return false
@@ -89,13 +127,25 @@ func ttftOf(t Thresholds) float64     { return t.TTFT.Seconds() }
 func tpotOf(t Thresholds) float64     { return t.TPOT.Seconds() }
 func durationOf(t Thresholds) float64 { return t.Duration.Seconds() }
 
+// observeTargets shows the targets of the SLOs that there are.
+func observeTargets(mt metric.Meter, slos func() sloList) error {
+	_, err := mt.Float64ObservableGauge(mSLOTarget.Name,
+		metric.WithUnit(mSLOTarget.Unit), metric.WithDescription(mSLOTarget.Description),
+		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+			for _, s := range slos() {
+				o.Observe(s.Target, metric.WithAttributes(keySLOName.String(s.Name)))
+			}
+			return nil
+		}))
+	if err != nil {
+		return fmt.Errorf("observing the targets of SLOs: %w", err)
+	}
+	return nil
+}
+
 // measureSLOs counts the exchange under each SLO that covers it.
-func (t *Telemetry) measureSLOs(r *meter.Record, set *labelSet) {
-	for i := range t.slos {
-		s := &t.slos[i]
-		if !s.covers(r) {
-			continue
-		}
+func (t *Telemetry) measureSLOs(r *meter.Record, set *labelSet, slos sloList) {
+	for s := range slos.covering(r) {
 		if met, counted := s.judge(r); counted {
 			t.instruments.countSLO(set.with(variant{slo: s.Name, met: met}).add)
 		}

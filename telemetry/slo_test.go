@@ -98,12 +98,54 @@ func TestSLOMetrics(t *testing.T) {
 	}
 }
 
+// TestSLO_Wanted: what a trusted client wants of its exchange goes before what the
+// SLO says, each threshold by itself.
+func TestSLO_Wanted(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits, wanted Thresholds
+		met            bool
+	}{
+		"a tighter one":       {Thresholds{TTFT: 60 * ms}, Thresholds{TTFT: 59 * ms}, false},
+		"a looser one":        {Thresholds{TTFT: 50 * ms}, Thresholds{TTFT: 60 * ms}, true},
+		"another one too":     {Thresholds{TTFT: 60 * ms}, Thresholds{TPOT: 24 * ms}, false},
+		"the SLO's own stays": {Thresholds{TTFT: 59 * ms}, Thresholds{TPOT: time.Second}, false},
+		"only its own":        {Thresholds{}, Thresholds{Duration: 209 * ms}, false},
+	} {
+		r := richRecord()
+		r.Wanted = c.wanted
+		s := SLO{Name: "s", Thresholds: c.limits}
+		if met, counted := s.judge(r); met != c.met || !counted {
+			t.Errorf("%s: met %v, counted %v; want %v", name, met, counted, c.met)
+		}
+	}
+}
+
+// TestSLO_WantedByNoOther: where no SLO covers it, an exchange is judged by what
+// its client wants, and counted apart.
+func TestSLO_WantedByNoOther(t *testing.T) {
+	c := quiet()
+	c.SLOs = []SLO{{Name: "others", Model: "other", Thresholds: Thresholds{TTFT: ms}}}
+	tel := open(t, c, nil)
+	r := richRecord()
+	r.Wanted = Thresholds{TTFT: time.Second}
+	play(tel, r)
+	play(tel, richRecord())
+	worked(tel)
+	page := scrape(t, tel, "")
+	shut(t, tel)
+	series := fmt.Sprintf(`inferspan_slo_requests_total{%s,inferspan_pool="default",inferspan_slo_met="true",inferspan_slo_name="request"}`, commonLabels)
+	if got := sample(t, page, series); got != 1 || strings.Count(page, "inferspan_slo_requests_total{") != 1 {
+		t.Errorf("%v exchanges are counted, want the one", got)
+	}
+}
+
 func TestSLOConfig_Invalid(t *testing.T) {
 	some := Thresholds{TTFT: ms}
 	for want, list := range map[string][]SLO{
 		"slo 0 has no name":        {{Thresholds: some}},
 		`there are two slos "a"`:   {{Name: "a", Thresholds: some}, {Name: "a", Thresholds: some}},
 		`slo "a" has no threshold`: {{Name: "a"}},
+		`no slo may be named "request", which is that of a client's own thresholds`: {{Name: "request", Thresholds: some}},
 	} {
 		c := quiet()
 		c.SLOs = list

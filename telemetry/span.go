@@ -20,11 +20,9 @@ import (
 type spanMaker struct {
 	tracer trace.Tracer
 	ended  *endedSpans
-	detail int
 	// maxEvents is the SDK's limit: beyond it the SDK forgets a span's oldest
 	// events, which are the milestones. Negative: no limit.
 	maxEvents int
-	chunkMax  int
 	onSpan    bool      // events go onto the span
 	log       *eventLog // nil: they go into no log
 }
@@ -45,12 +43,6 @@ func newSpanMaker(c TraceConfig, res *resource.Resource, version string) *spanMa
 	if c.Events != eventsSpan {
 		m.log = newEventLog(res, version)
 	}
-	for i, name := range detailNames {
-		if name == c.Detail {
-			m.detail = i
-		}
-	}
-	m.chunkMax = effectiveChunkMax(c.ChunkMax, limits.EventCountLimit)
 	m.tracer = sdktrace.NewTracerProvider(
 		sdktrace.WithResource(res),
 		sdktrace.WithRawSpanLimits(limits),
@@ -74,7 +66,7 @@ func (m *spanMaker) spans(batch []entry) []sdktrace.ReadOnlySpan {
 func (m *spanMaker) make(e entry) {
 	r := e.record
 	operation, model := r.Operation(), clean(r.RequestModel.V)
-	events, thinned, dropped := m.events(r, e.detailed)
+	events, thinned, dropped := m.events(e)
 	options := []trace.SpanStartOption{
 		trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithTimestamp(r.Start),
@@ -90,6 +82,9 @@ func (m *spanMaker) make(e entry) {
 	}
 	if routed(r) {
 		m.makeRoute(r, span.SpanContext())
+	}
+	if e.rules.show.engineSpans {
+		m.makeEngine(r, span.SpanContext())
 	}
 	span.End(trace.WithTimestamp(r.Start.Add(r.End)))
 }
@@ -192,7 +187,7 @@ func (m *spanMaker) attributes(e entry, operation, model string, thinned, droppe
 	for _, c := range r.Captured {
 		a.text(attribute.Key(c.Attribute), c.Value)
 	}
-	if m.detailOf(r) >= detailTimeline && len(r.Timeline.Gaps100us) > 0 {
+	if e.detail() >= detailTimeline && len(r.Timeline.Gaps100us) > 0 {
 		a = append(a,
 			keyTimelineGaps.IntSlice(ints(r.Timeline.Gaps100us)),
 			keyTimelineTokens.IntSlice(ints(r.Timeline.Tokens)),
@@ -224,6 +219,10 @@ func appendRoute(kvs []attribute.KeyValue, r meter.Route) []attribute.KeyValue {
 	}
 	a.text(keyRoutePolicy, r.Policy)
 	a.text(keyRouteReason, r.Reason)
+	if r.Policy != "" && r.Endpoint != "" {
+		a = append(a, keyRouteScore.Float64(r.Score))
+	}
+	a.count(keyPredictedCached, r.PredictedCachedTokens)
 	if len(r.Candidates) > 0 {
 		a = append(a, keyRouteCandidates.StringSlice(r.Candidates[:min(len(r.Candidates), 8)]))
 	}

@@ -88,6 +88,7 @@ func TestSpanOfARichRecord(t *testing.T) {
 		keyPool: "STRING default", keyEndpoint: "STRING 10.0.0.1:8000", keyServed: "STRING 10.0.0.2:8001",
 		keyServerAddress: "STRING 10.0.0.2", keyServerPort: "INT64 8001",
 		keyRoutePolicy: "STRING least-load", keyRouteReason: "STRING least_load",
+		keyRouteScore: "FLOAT64 0.5", keyPredictedCached: "INT64 3",
 		keyRouteCandidates: `STRINGSLICE ["10.0.0.1:8000","10.0.0.2:8001"]`, keyAttempts: "INT64 2",
 		keySentBytes: "INT64 900", keyClientDrain: "FLOAT64 0.003",
 		keyKeepReason:  "STRING all",

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -23,10 +24,8 @@ import (
 // Telemetry takes what exchanges tell and brings it out. Its methods are safe
 // for concurrent use; none but Shutdown waits for anything.
 type Telemetry struct {
-	head        *head
-	keep        *keeper
-	slos        sloList
-	headers     headerAttributes
+	sampler     sdktrace.Sampler
+	rules       atomic.Pointer[rules]
 	labels      *labels
 	instruments *instruments
 	config      *configMetrics
@@ -52,26 +51,25 @@ func newTelemetry(ctx context.Context, c Config, exporter sdktrace.SpanExporter)
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	headers, err := newHeaderAttributes(c.HeaderAttributes)
+	env := environment{get: c.Getenv, log: c.Logger}
+	sampler := env.sampler()
+	first, err := newRules(c, sampler, nil)
 	if err != nil {
 		return nil, err
 	}
-	env := environment{get: c.Getenv, log: c.Logger}
 	res, err := newResource(ctx, env, c.Version)
 	if err != nil {
 		return nil, err
 	}
 	otel.SetErrorHandler(&sdkComplaints{log: c.Logger})
 	t := &Telemetry{
-		keep:    newKeeper(c.Trace.Keep, c.SLOs),
-		slos:    c.SLOs,
-		headers: headers,
-		head:    newHead(c.Trace, env.sampler()),
+		sampler: sampler,
 		reasons: newBoundedNames(maxErrorTypes),
 		intake:  newQueue(intakeBytes, 0),
 		worked:  make(chan struct{}),
 		log:     c.Logger,
 	}
+	t.rules.Store(first)
 	if err := t.openMetrics(ctx, c, env, res); err != nil {
 		return nil, err
 	}
@@ -108,10 +106,13 @@ func (t *Telemetry) openMetrics(ctx context.Context, c Config, env environment, 
 	t.metrics, t.handler = parts.provider, parts.page
 	mt := provider.Meter(scopeName, metric.WithInstrumentationVersion(c.Version))
 	err := func() (err error) {
-		if t.instruments, err = newInstruments(mt, parts.gaps, c.SLOs, c.Version); err != nil {
+		if t.instruments, err = newInstruments(mt, parts.gaps, c); err != nil {
 			return err
 		}
 		if t.config, err = newConfigMetrics(mt); err != nil {
+			return err
+		}
+		if err := observeTargets(mt, func() sloList { return t.rules.Load().slos }); err != nil {
 			return err
 		}
 		t.labels = newLabels(c.Models)
@@ -148,7 +149,7 @@ func (t *Telemetry) MetricsHandler() http.Handler { return t.handler }
 // End takes the record of an exchange. Where the worker is behind, the caller
 // does its work: it takes some microseconds and loses nothing.
 func (t *Telemetry) End(r *meter.Record) {
-	e := newEntry(r)
+	e := newEntry(r, t.rules.Load())
 	if ok, _ := t.intake.put(e); !ok {
 		t.account(e)
 	}
@@ -158,11 +159,11 @@ func (t *Telemetry) End(r *meter.Record) {
 // span only where it goes out.
 func (t *Telemetry) account(e entry) {
 	ctx := context.Background()
-	e.verdict = t.keep.judge(e.record)
+	e.verdict = e.rules.keep.judge(e.record)
 	if t.export != nil && e.keep && t.export.offer(e) {
 		ctx = exemplarContext(&e.record.Trace)
 	}
-	t.measure(ctx, e.record)
+	t.measure(ctx, e.record, e.rules)
 }
 
 // intakeBatch is how many records the worker takes at a time.

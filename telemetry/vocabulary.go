@@ -60,6 +60,8 @@ func SpanAttributes() []Attribute {
 		attr(keyRoutePolicy, "string", "The policy that chose."),
 		attr(keyRouteReason, "string", "Why it chose so."),
 		attr(keyRouteCandidates, "string[]", "The endpoints that it chose from, at most 8."),
+		attr(keyRouteScore, "double", "What the endpoint would have cost the request when it was chosen, by how loaded it was: the less the better."),
+		attr(keyPredictedCached, "int", "How many of the prompt's tokens the endpoint was thought to have in its cache."),
 		attr(keyAttempts, "int", "How often Envoy tried."),
 		attr(keySentBytes, "int", "Bytes of the response's body that Envoy sent to the client; where its access log told before the span ended."),
 		attr(keyClientDrain, "double", "Seconds from the server's last byte to the last one that Envoy sent to the client; as above."),
@@ -79,6 +81,7 @@ func SpanAttributes() []Attribute {
 // OtherAttributes returns what events and metrics carry beside what spans do.
 func OtherAttributes() []Attribute {
 	return []Attribute{
+		attr(keySynthetic, "boolean", "On the child spans of the engine's phases: how long each took is the server's own account, when it began is ours."),
 		attr(keyChunkIndex, "int", "The place of the chunk in its choice, from 0."),
 		attr(keyChunkChoice, "int", "The choice."),
 		attr(keyChunkTokens, "int", "The tokens in it, where known."),
@@ -86,6 +89,8 @@ func OtherAttributes() []Attribute {
 		attr(keyChunkGap, "double", "Seconds since the choice's last token."),
 		attr(keyFinishReason, "string", "Why a choice ended."),
 		attr(keyTokenCount, "string", "`exact` where the number of tokens is known, `assumed` where it was taken for one."),
+		attr(keyTokenModality, "string", "`text`, or `unknown` where the prompt may hold anything, or no usage was reported."),
+		attr(keyTokenType, "string", "`input` or `output`."),
 		attr(keyReason, "string", "Why."),
 		attr(keyStream, "boolean", "Whether the response was an event stream."),
 		attr(keySLOName, "string", "The name of an SLO."),

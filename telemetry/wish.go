@@ -3,8 +3,6 @@ package telemetry
 import (
 	"slices"
 	"strings"
-
-	"github.com/inferspan/inferspan/processor/meter"
 )
 
 // wishForce asks for the trace to be kept.
@@ -26,10 +24,10 @@ func parseWish(wish string) (forced bool, detail uint8) {
 	return forced, detail
 }
 
-// detailOf is how much r's span shows.
-func (m *spanMaker) detailOf(r *meter.Record) int {
-	if r.Trace.Detail > 0 {
-		return int(r.Trace.Detail) - 1
+// detail is how much the span shows.
+func (e *entry) detail() int {
+	if d := e.record.Trace.Detail; d > 0 {
+		return int(d) - 1
 	}
-	return m.detail
+	return e.rules.show.detail
 }

@@ -139,11 +139,9 @@ func (s *server) apply(c config.Config) error {
 	if err := s.router.Apply(routes(c)); err != nil {
 		return fmt.Errorf("set up routing: %w", err)
 	}
-	models := make([]string, 0, len(c.Models))
-	for _, m := range c.Models {
-		models = append(models, m.Name)
+	if err := s.telemetry.Apply(telemetrySettings(c, "", s.log, nil)); err != nil {
+		return fmt.Errorf("set up telemetry: %w", err)
 	}
-	s.telemetry.NameModels(models...)
 	s.service.Apply(processorSettings(c, s.log, s.router, s.telemetry, nil))
 	s.drainTimeout.Store(int64(c.DrainTimeout))
 	return nil

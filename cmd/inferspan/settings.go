@@ -40,11 +40,13 @@ func telemetrySettings(c config.Config, version string, log *slog.Logger, live f
 			UpstreamSampled: c.Trace.UpstreamSampled,
 			Detail:          c.Trace.Detail,
 			ChunkMax:        c.Trace.ChunkEvents.Max,
+			EngineSpans:     c.Trace.EngineSpans == "on",
 			Events:          c.Trace.Events,
 			Keep:            keepSettings(c.Trace.Keep),
 		},
 		SLOs: sloSettings(c.SLO),
 
+		ClientMetrics:    c.Metrics.Client,
 		HeaderAttributes: headerAttributes(c.Attributes.FromHeaders),
 
 		Live:   live,

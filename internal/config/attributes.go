@@ -8,7 +8,7 @@ import (
 
 // Attributes are what the configuration adds to spans and metrics.
 type Attributes struct {
-	FromHeaders []HeaderAttribute `yaml:"from_headers"`
+	FromHeaders []HeaderAttribute `yaml:"from_headers" change:"live"`
 }
 
 // HeaderAttribute makes an attribute of a request header.

@@ -18,17 +18,18 @@ func TestChange(t *testing.T) {
 	next.Log = Log{Level: "debug", Format: "text"}
 	next.Listen = Listen{Network: "unix", Address: "/run/s"}
 	next.TLS = &TLS{Cert: "a", Key: "b"}
-	next.Trace.Detail = "off"
+	next.Trace.Detail, next.Trace.Events = "off", "log"
 
 	got, ch := running.Change(next)
 	want := Default()
+	want.Trace.Detail = "off"
 	want.Pools, want.DrainTimeout, want.Request.HoldLimit, want.Log.Level = next.Pools, next.DrainTimeout, next.Request.HoldLimit, "debug"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the configuration (-want +got):\n%s", diff)
 	}
 	wantChange := Change{
-		Applied: []string{"drain_timeout", "pools", "request.hold_limit", "log.level"},
-		Restart: []string{"listen", "tls", "trace.detail", "log.format"},
+		Applied: []string{"drain_timeout", "pools", "trace.detail", "request.hold_limit", "log.level"},
+		Restart: []string{"listen", "tls", "trace.events", "log.format"},
 	}
 	if diff := cmp.Diff(wantChange, ch); diff != "" {
 		t.Errorf("the change (-want +got):\n%s", diff)

@@ -32,13 +32,14 @@ type Config struct {
 	Models       []Model       `yaml:"models" change:"live"`
 	Trace        Trace         `yaml:"trace"`
 	Attributes   Attributes    `yaml:"attributes"`
-	SLO          []SLO         `yaml:"slo"`
+	Metrics      Metrics       `yaml:"metrics"`
+	SLO          []SLO         `yaml:"slo" change:"live"`
 	Trusted      Trusted       `yaml:"trusted" change:"live"`
 	Journal      Journal       `yaml:"journal"`
 	Exchange     Exchange      `yaml:"exchange"`
 	ExtProc      ExtProc       `yaml:"ext_proc"`
-	Request      Request       `yaml:"request"`
 	Handover     Handover      `yaml:"handover" change:"live"`
+	Request      Request       `yaml:"request"`
 	Response     Response      `yaml:"response"`
 	Usage        Usage         `yaml:"usage"`
 	Record       Record        `yaml:"record"`
@@ -65,18 +66,26 @@ type Pool struct {
 
 // Trace is about spans: whose context they continue and how much they say.
 type Trace struct {
-	ClientContext   string      `yaml:"client_context" one:"parent link ignore"`
-	ParentSampled   string      `yaml:"parent_sampled" one:"respect ignore"`
-	UpstreamSampled string      `yaml:"upstream_sampled" one:"head always"`
-	Detail          string      `yaml:"detail" one:"off summary timeline events"`
-	Events          string      `yaml:"events" one:"span log both"`
-	ChunkEvents     ChunkEvents `yaml:"chunk_events"`
-	Keep            Keep        `yaml:"keep"`
+	ClientContext   string `yaml:"client_context" one:"parent link ignore" change:"live"`
+	ParentSampled   string `yaml:"parent_sampled" one:"respect ignore" change:"live"`
+	UpstreamSampled string `yaml:"upstream_sampled" one:"head always" change:"live"`
+	Detail          string `yaml:"detail" one:"off summary timeline events" change:"live"`
+	// EngineSpans says whether the server's phases are child spans too.
+	EngineSpans string      `yaml:"engine_spans" one:"off on" change:"live"`
+	Events      string      `yaml:"events" one:"span log both"`
+	ChunkEvents ChunkEvents `yaml:"chunk_events"`
+	Keep        Keep        `yaml:"keep" change:"live"`
+}
+
+// Metrics says which metrics there are beside those that always are.
+type Metrics struct {
+	// Client is the form of the conventions' client metrics.
+	Client string `yaml:"client" one:"off genai-0.1 1.41"`
 }
 
 // ChunkEvents bounds the chunk events of a span.
 type ChunkEvents struct {
-	Max int `yaml:"max" min:"1" max:"1024"`
+	Max int `yaml:"max" min:"1" max:"1024" change:"live"`
 }
 
 // Journal bounds the memory for finished records.
@@ -161,10 +170,12 @@ func Default() Config {
 			ParentSampled:   "respect",
 			UpstreamSampled: "head",
 			Detail:          "events",
+			EngineSpans:     "off",
 			Events:          "span",
 			ChunkEvents:     ChunkEvents{Max: 64},
 			Keep:            Keep{Share: 1, Slow: Thresholds{TTFT: 5 * time.Second}},
 		},
+		Metrics:  Metrics{Client: "off"},
 		Journal:  Journal{MaxBytes: 64 * mib},
 		Exchange: Exchange{IdleTimeout: 30 * time.Minute},
 		ExtProc: ExtProc{

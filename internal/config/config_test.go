@@ -74,7 +74,7 @@ func TestParse_Valid(t *testing.T) {
 		}}},
 		Trace: Trace{
 			ClientContext: "link", ParentSampled: "ignore", UpstreamSampled: "always",
-			Detail: "off", Events: "both", ChunkEvents: ChunkEvents{Max: 16},
+			Detail: "off", EngineSpans: "on", Events: "both", ChunkEvents: ChunkEvents{Max: 16},
 			Keep: Keep{
 				Share: 0.05, Always: []KeepPolicy{"failed", "slow"},
 				Slow: Thresholds{TTFT: 2 * time.Second, TPOT: 50 * time.Millisecond, Duration: time.Minute},
@@ -83,6 +83,7 @@ func TestParse_Valid(t *testing.T) {
 		Attributes: Attributes{FromHeaders: []HeaderAttribute{
 			{Header: "X-Team", Attribute: "team", MetricValues: 20}, {Header: "x-user", Attribute: "user"},
 		}},
+		Metrics: Metrics{Client: "1.41"},
 		SLO: []SLO{
 			{
 				Name: "fast", Match: SLOMatch{Operation: "chat", Model: "big", Pool: "again"},

@@ -28,6 +28,10 @@ type SLOMatch struct {
 	Pool      string `yaml:"pool"`
 }
 
+// ownSLO is the SLO of requests that no other covers and whose clients want one;
+// telemetry's.
+const ownSLO = "request"
+
 // maxSLOs bounds the series of inferspan.slo.requests.
 const maxSLOs = 50
 
@@ -44,6 +48,9 @@ func (v *validator) slos(slos []SLO) {
 			v.failf(path+".name", "%q is the name of slo[%d] too; allowed: a name of its own", s.Name, j)
 		} else {
 			first[s.Name] = i
+		}
+		if s.Name == ownSLO {
+			v.failf(path+".name", "%q stands for what a trusted client wants of its own request; allowed: another name", s.Name)
 		}
 		if s.TTFT == 0 && s.TPOT == 0 && s.Duration == 0 {
 			v.failf(path, "has no threshold; allowed: one or more of ttft, tpot and duration")

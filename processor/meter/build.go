@@ -13,6 +13,7 @@ func (m *Meter) record(at time.Duration) *Record {
 		Start:       m.start.At,
 		StartSource: m.start.Source,
 		Captured:    m.start.Captured,
+		Wanted:      m.start.Wanted,
 
 		Method:       m.start.Method,
 		Path:         m.start.Path,

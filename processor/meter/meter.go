@@ -44,6 +44,7 @@ type Start struct {
 	Path      string // as sent; the query string is dropped
 	Trace     Trace
 	Captured  []Captured
+	Wanted    Thresholds
 }
 
 // Options tune a Meter; the zero value takes the defaults.

@@ -28,6 +28,8 @@ type Record struct {
 	Start       time.Time
 	StartSource StartSource
 
+	// Wanted is what a trusted client wants of the exchange; 0: nothing.
+	Wanted Thresholds
 	// Captured are the request headers that the configuration asks for, by the
 	// names that it gives them.
 	Captured []Captured
@@ -323,6 +325,9 @@ type Labels struct {
 	Operation string
 	Model     string // as asked; "" where none was
 	Pool      string
+	// Endpoint is the one that serves it, or the chosen one where nobody says who
+	// does; it is known with a milestone, and "" where neither is.
+	Endpoint string
 	// Status is the response's status, 0 where none came yet: a model that no
 	// one configured is named in metrics only once a server accepted it.
 	Status int
