@@ -123,9 +123,9 @@ func (x *exchange) beginRequest(h requestHead) {
 
 func (x *exchange) onRequestBody(m *wire.Message) error {
 	x.withoutHeaders()
+	x.request.bodySeen = true
 	if x.recording != nil {
 		x.recordRequestBody(m.Body)
-	x.request.bodySeen = true
 	}
 	if x.observe {
 		x.observeRequest(m)
