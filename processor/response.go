@@ -124,7 +124,11 @@ func (x *exchange) observeFrame(frame []byte) {
 	if reached&meter.ReachedFirstToken != 0 {
 		x.prefilled()
 	}
-	x.guard("telemetry", func() { x.s.cfg.Telemetry.First(reached, at, x.labels) })
+	l := x.labels
+	if l.Endpoint = x.route.Served; l.Endpoint == "" {
+		l.Endpoint = x.route.Endpoint
+	}
+	x.guard("telemetry", func() { x.s.cfg.Telemetry.First(reached, at, l) })
 	if reached&meter.ReachedDone != 0 {
 		x.hide()
 	}
