@@ -88,6 +88,8 @@ func (f *fakeTelemetry) Unmatched(reason string) {
 	f.Count("unmatched: " + reason)
 }
 
+func (f *fakeTelemetry) Unseen() { f.Count("unseen") }
+
 func (f *fakeTelemetry) count(event string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

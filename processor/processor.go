@@ -26,6 +26,9 @@ type Telemetry interface {
 	Overhead(phase string, d time.Duration)
 	// Unmatched counts an access-log entry that settled no exchange, by why.
 	Unmatched(reason string)
+	// Unseen counts an exchange that the access log tells of and that nothing of
+	// ours has seen.
+	Unseen()
 	// Count adds one to the counter of what went wrong inside: "panic",
 	// "spurious_message" and the like.
 	Count(event string)

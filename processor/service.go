@@ -40,7 +40,7 @@ func New(c Config) *Service {
 		draining: make(chan struct{}),
 		over:     make(chan struct{}),
 	}
-	s.join = accesslog.New(accesslog.Config{Unmatched: s.unmatched, Wait: c.AccessLogWait})
+	s.join = accesslog.New(accesslog.Config{Unmatched: s.unmatched, Unseen: s.unseen, Wait: c.AccessLogWait})
 	return s
 }
 

@@ -61,6 +61,16 @@ func (s *Service) unmatched(reason string) {
 	s.cfg.Telemetry.Unmatched(reason)
 }
 
+// unseen counts an exchange that passed without us.
+func (s *Service) unseen() {
+	defer func() {
+		if p := recover(); p != nil {
+			s.panicked("telemetry", p)
+		}
+	}()
+	s.cfg.Telemetry.Unseen()
+}
+
 // enter has the exchange's access-log entry find it, by the names that the
 // request came with.
 func (x *exchange) enter() {

@@ -137,9 +137,12 @@ var (
 		Attributes:  []string{string(keyReason)}}
 	mSkipped = Metric{Name: "inferspan.telemetry.parse.skipped", Kind: Counter, Unit: "{event}",
 		Description: "Events that could not be read and were passed over, and one for a body whose content coding could not be taken off.", Common: true}
-	mUnmatched = Metric{Name: "inferspan.access_log.unmatched", Kind: Counter, Unit: "{entry}",
+	mUnmatched = Metric{Name: "inferspan.telemetry.access_log.unmatched", Kind: Counter, Unit: "{entry}",
 		Description: "Entries of Envoy's access log that settled no exchange: no_exchange, none of ours came within 10 s; late, its exchange had waited for 2 s; ambiguous, several fit; full, too many entries wait.",
 		Attributes:  []string{string(keyReason)}}
+	mUnseen = Metric{Name: "inferspan.telemetry.exchange.unseen", Kind: Counter, Unit: "{exchange}",
+		Description: "Exchanges that Envoy's access log tells of and that passed without us: no stream of this process showed them, and no Inferspan put their span's id into their metadata. " +
+			"Each is an unmatched entry, too (no_exchange). In observability mode an exchange that another Inferspan saw can't be told apart from one that none saw."}
 	mConfigReloads = Metric{Name: "inferspan.config.reloads", Kind: Counter, Unit: "{reload}",
 		Description: "Times that a part of the configuration was read anew and took effect: file, or the certificates of tls and admin_tls.",
 		Attributes:  []string{string(keyReason)}}
@@ -159,14 +162,14 @@ func Metrics() []Metric {
 		mDuration, mTTFT, mTPOT, mITL, mGap, mFirstByte, mFirstEvent, mFirstAnswer, mNoFirstToken,
 		mRequests, mActive, mStreamActive,
 		mOutputTokens, mInputTokens, mCachedTokens, mReasoningTokens, mWasted,
-		mOverhead, mFaults, mQueued, mSent, mDropped, mFolded, mSkipped, mUnmatched,
+		mOverhead, mFaults, mQueued, mSent, mDropped, mFolded, mSkipped, mUnmatched, mUnseen,
 		mEventsSent, mEventsDropped,
 		mStreamTokens, mSilence,
 		mStalls, mEngineQueue, mEnginePrefill, mEngineDecode, mChoices,
 		mRouteDecisions, mRouteDuration, mAttempts,
 		mSLORequests, mSLOTarget, mClockOffset,
 		mConfigReloads, mConfigFailures, mConfigCurrent, mBuildInfo,
-	}, endpointMetrics(), clientCatalogue())
+	}, clientCatalogue())
 }
 
 // GapBounds returns the bucket bounds of the gap histograms, for the meter to

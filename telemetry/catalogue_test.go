@@ -126,6 +126,8 @@ are dropped and counted. Metrics miss nothing of an outage, as their sums go on 
 Neither prompts nor completions are ever among it, nor headers, but those that ` + "`attributes.from_headers`" + ` names. What a client can choose freely is cut at 128 bytes, and becomes the value of a metric's attribute
 only where it is bounded: a model that is not configured is named once a server has accepted it, up to 200 of them, and ` + "`" + otherValue + "`" + ` before and beyond.
 
+What Inferspan says of its own telemetry is under ` + "`inferspan.telemetry.`" + `, the access log's entries and unseen exchanges too: each of them counts what a number elsewhere lacks.
+
 On ` + "`/metrics`" + `, dots in names are underscores, and units and ` + "`_total`" + ` are appended: ` + "`gen_ai_server_time_to_first_token_seconds_bucket`" + `.
 `
 

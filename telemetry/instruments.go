@@ -18,7 +18,7 @@ type instruments struct {
 	overhead                                        metric.Float64Histogram
 	requests, output, input, cached, reasoning      metric.Int64Counter
 	wasted, faults, queuedC, sentC, droppedC, folds metric.Int64Counter
-	skipped, unmatched                              metric.Int64Counter
+	skipped, unmatched, unseen                      metric.Int64Counter
 	eventsSentC, eventsDroppedC                     metric.Int64Counter
 	sloRequests                                     metric.Int64Counter
 	stalls, choices, routeDecisions, attempts       metric.Int64Counter
@@ -85,6 +85,7 @@ func newInstruments(mt metric.Meter, gaps *gapStore, c Config) (*instruments, er
 		queuedC: m.counter(mQueued), sentC: m.counter(mSent), droppedC: m.counter(mDropped),
 		folds: m.counter(mFolded), skipped: m.counter(mSkipped),
 		unmatched:   m.counter(mUnmatched),
+		unseen:      m.counter(mUnseen),
 		eventsSentC: m.counter(mEventsSent), eventsDroppedC: m.counter(mEventsDropped),
 		drops: make(map[string][]metric.AddOption),
 	}

@@ -193,7 +193,7 @@ func (e *edge) allMatched(t *testing.T) {
 	if err := e.inferspan.Stop(ctx); err != nil {
 		t.Errorf("inferspan did not end well: %v\n%s", err, e.inferspan.Log())
 	}
-	for _, m := range e.sink.Metrics("inferspan.access_log.unmatched") {
+	for _, m := range e.sink.Metrics("inferspan.telemetry.access_log.unmatched") {
 		for _, p := range testkit.Points(m) {
 			t.Errorf("%v entries settled no exchange: %v", p.Value, p.Attributes)
 		}

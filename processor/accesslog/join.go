@@ -39,6 +39,10 @@ type Config struct {
 	// Unmatched is told of every entry that settled nothing, and why. It must not
 	// call the Join.
 	Unmatched func(reason string)
+	// Unseen is told besides of those that no exchange came for and that have no
+	// span id of ours: Envoy let such an exchange pass without us, or only another
+	// instance saw it. As Unmatched; nil: it is told to nobody.
+	Unseen func()
 	// Wait is how long an exchange waits for its entry; 0: 2 s.
 	Wait time.Duration
 	// Keep is how long an entry waits for its exchange; 0: 10 s.
@@ -191,10 +195,18 @@ func (j *Join) keep(e *keptEntry) {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		if _, ok := j.kept[e]; ok {
-			j.unkeep(e)
-			j.c.Unmatched(ReasonNoExchange)
+			j.giveUp(e)
 		}
 	})
+}
+
+// giveUp forgets an entry for which no exchange came. The caller holds mu.
+func (j *Join) giveUp(e *keptEntry) {
+	j.unkeep(e)
+	j.c.Unmatched(ReasonNoExchange)
+	if e.key != (requestKey{}) && e.span == [8]byte{} && j.c.Unseen != nil {
+		j.c.Unseen()
+	}
 }
 
 // unkeep forgets e. The caller holds mu.
@@ -219,8 +231,7 @@ func (j *Join) Close() {
 		out = append(out, j.expire(x))
 	}
 	for e := range j.kept {
-		j.unkeep(e)
-		j.c.Unmatched(ReasonNoExchange)
+		j.giveUp(e)
 	}
 	j.mu.Unlock()
 	for _, f := range out {

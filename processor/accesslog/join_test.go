@@ -312,6 +312,37 @@ func TestBounds(t *testing.T) {
 	})
 }
 
+// Unseen is what has neither an exchange here nor a span id of ours, and a name by
+// which it would have been found.
+func TestUnseen(t *testing.T) {
+	unseen := 0
+	scripted(t, Config{Unseen: func() { unseen++ }}, func(b *bench) {
+		want := func(n int) {
+			b.t.Helper()
+			if unseen != n {
+				b.t.Errorf("%d unseen, want %d", unseen, n)
+			}
+		}
+		b.Open("seen", at, b.live("x")).End()
+		b.Add(entry("seen", 7))
+		decided := entry("decided elsewhere", 7)
+		decided.SpanID = spanAText
+		b.Add(decided)
+		b.Add(&wire.LogEntry{RequestID: "without a start"})
+		b.Add(entry("passed by", 7))
+		b.Add(entry("late", 7))
+		pass(9 * time.Second)
+		b.Open("late", at, b.live("y"))
+		want(0)
+		pass(time.Second)
+		want(1)
+		b.Add(entry("at the end", 7))
+		b.Close()
+		want(2)
+		b.want("9s y live 7", "10s unmatched no_exchange", "10s unmatched no_exchange", "10s unmatched no_exchange", "10s unmatched no_exchange")
+	})
+}
+
 // At the end nothing waits any more.
 func TestClose(t *testing.T) {
 	scripted(t, Config{}, func(b *bench) {
