@@ -17,9 +17,9 @@ type requestSide struct {
 
 	dialect dialect.Dialect
 	hasBody bool
-	// scanner reads the body; nil before the headers, after the end, and where
 	// bodySeen: something of the body came.
 	bodySeen bool
+	// scanner reads the body; nil before the headers, after the end, and where
 	// scanning panicked. It is the rewriter's where there is one.
 	scanner  *dialect.Scanner
 	rewriter *dialect.Rewriter
@@ -74,11 +74,11 @@ func (x *exchange) onRequestHeaders(m *wire.Message) error {
 	x.start.Captured = captured(x.cfg.Capture, m.Headers)
 	x.recordRequest(m)
 	x.request.hasBody = !m.EndOfStream
-	if m.EndOfStream {
-		x.endScan()
 	if x.observe {
 		x.takeOver()
 	}
+	if m.EndOfStream {
+		x.endScan()
 	}
 	if x.observe {
 		if m.EndOfStream {
