@@ -1,10 +1,12 @@
 package main
 
 import (
+	"crypto/rand"
 	"log/slog"
 
 	"github.com/inferspan/inferspan/internal/config"
 	"github.com/inferspan/inferspan/processor"
+	"github.com/inferspan/inferspan/processor/handover"
 	"github.com/inferspan/inferspan/processor/meter"
 	"github.com/inferspan/inferspan/processor/route"
 	"github.com/inferspan/inferspan/processor/wire"
@@ -110,6 +112,7 @@ func processorSettings(c config.Config, log *slog.Logger, r *route.Router, t *te
 		AskUsage:           askUsage[c.Usage.Ask],
 		Trusted:            trustedSettings(c.Trusted, log),
 		Capture:            captures(c.Attributes.FromHeaders),
+		HandoverKey:        handoverKey(c.Handover, log),
 		Meter: meter.Options{
 			GapBounds: telemetry.GapBounds(),
 			MaxChunks: c.Trace.ChunkEvents.Max,
@@ -125,6 +128,17 @@ func trustedSettings(t config.Trusted, log *slog.Logger) processor.Trusted {
 		log.Warn("nobody's wishes count", "error", err)
 	}
 	return processor.Trusted{Header: t.Header, Value: value}
+}
+
+// handoverKey reads the key. Where its file is no longer there, a key that nobody
+// has stands for it: no hand-over is believed.
+func handoverKey(h config.Handover, log *slog.Logger) handover.Key {
+	key, err := h.Key()
+	if err != nil {
+		log.Warn("no hand-over is believed", "error", err)
+		return handover.Key(rand.Text())
+	}
+	return key
 }
 
 // sinks hand each finished record to all of them.
