@@ -29,6 +29,9 @@ type Config struct {
 	// Live returns the exchanges that have not ended; nil: none are shown.
 	// It is called at each collection of metrics.
 	Live func() []meter.Live
+	// Endpoints returns those of the pools as they are now; nil: none are shown.
+	// It is called at each collection of metrics.
+	Endpoints func() []Endpoint
 	// ClockOffset returns how far Envoy's clock is behind ours, ok where that is
 	// known; nil: it is not shown.
 	ClockOffset func() (offset time.Duration, ok bool)

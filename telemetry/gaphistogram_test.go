@@ -192,7 +192,7 @@ func TestGapsInTheFormThatIsAskedFor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tel := &Telemetry{instruments: i, labels: newLabels(nil), handler: parts.page}
+			tel := &Telemetry{instruments: i, labels: newLabels(nil), endpoints: parts.endpoints, handler: parts.page}
 			tel.measure(context.Background(), richRecord(), rulesOf(t, quiet()))
 			page := scrape(t, tel, "")
 			if err := parts.provider.Shutdown(t.Context()); err != nil {

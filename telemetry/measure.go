@@ -31,6 +31,7 @@ func (t *Telemetry) First(m meter.Milestone, at time.Duration, l meter.Labels) {
 			ctx = exemplarContext(l.Trace)
 		}
 		t.instruments.ttft.Record(ctx, seconds, set.plain.record...)
+		t.endpointFirst(&l, at)
 	}
 }
 
@@ -68,6 +69,7 @@ func (t *Telemetry) measure(ctx context.Context, r *meter.Record, by *rules) {
 	i.client.record(ctx, r, set, fault)
 	t.measureTokens(r, set, headers)
 	t.measureExchange(r, set)
+	t.endpointEnd(r)
 	t.measureSLOs(r, set, by.slos)
 }
 

@@ -28,6 +28,8 @@ type metricsParts struct {
 	provider *sdkmetric.MeterProvider
 	page     http.Handler
 	gaps     *gapStore // nil: the SDK's instruments take them
+	// endpoints are theirs, which the SDK could not end.
+	endpoints *endpointStore
 }
 
 func newMetrics(ctx context.Context, env environment, res *resource.Resource, c Config) (metricsParts, error) {
@@ -45,13 +47,17 @@ func newMetrics(ctx context.Context, env environment, res *resource.Resource, c 
 // readMetrics makes the readers: the page, and where there is an exporter, what
 // sends to it.
 func readMetrics(env environment, res *resource.Resource, c Config, exporter sdkmetric.Exporter) (metricsParts, error) {
-	parts := metricsParts{}
+	parts := metricsParts{endpoints: newEndpointStore(c.Endpoints)}
 	pageOptions := []otelprometheus.Option{
 		// The default depends on a global of another module.
 		otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes),
 		otelprometheus.WithoutScopeInfo(),
+		otelprometheus.WithProducer(parts.endpoints.producer(metricdata.CumulativeTemporality, c.Version)),
 	}
 	var every []sdkmetric.PeriodicReaderOption
+	if exporter != nil {
+		every = append(every, sdkmetric.WithProducer(parts.endpoints.producer(exporter.Temporality(sdkmetric.InstrumentKindHistogram), c.Version)))
+	}
 	if exporter == nil || explicit(exporter) {
 		parts.gaps = newGapStore(env, c.Version, c.ClientMetrics)
 		pageOptions = append(pageOptions, otelprometheus.WithProducer(parts.gaps.producer(metricdata.CumulativeTemporality)))

@@ -41,7 +41,7 @@ func worked(tel *Telemetry) {
 // play tells tel of an exchange as the service does.
 func play(tel *Telemetry, r *meter.Record) {
 	l := meter.Labels{
-		Operation: r.Operation(), Model: r.RequestModel.V, Pool: r.Route.Pool, Status: r.Status, Trace: &r.Trace,
+		Operation: r.Operation(), Model: r.RequestModel.V, Pool: r.Route.Pool, Endpoint: r.Route.Served, Status: r.Status, Trace: &r.Trace,
 	}
 	first := func(at meter.Opt[time.Duration], m meter.Milestone) {
 		if at.OK {
@@ -54,6 +54,11 @@ func play(tel *Telemetry, r *meter.Record) {
 	first(r.FirstAnswer, meter.ReachedFirstAnswer)
 	tel.Routed(r.Route, l)
 	tel.End(r)
+}
+
+// oneEndpoint is a fleet of one, all known of it.
+func oneEndpoint() []Endpoint {
+	return []Endpoint{{Pool: "default", Address: "10.0.0.2:8001", InFlight: 1, Queue: meter.Some(2.), KVUsage: meter.Some(.5), Healthy: true}}
 }
 
 // sample returns the value of the series whose line begins with series, -1
@@ -103,8 +108,10 @@ func TestPageOfOneExchange(t *testing.T) {
 		l := meter.Labels{Operation: "chat", Model: "llama", Pool: "default"}
 		return []meter.Live{{Labels: l, Stream: true}, {Labels: l}}
 	}
+	c.Endpoints = oneEndpoint
 	tel := open(t, c, &keepingExporter{})
 	play(tel, richRecord())
+	tel.ScrapeFailed("default", "10.0.0.2:8001", "timeout")
 	tel.Overhead("response_body", 3*time.Microsecond)
 	tel.Count("panic")
 	tel.Unmatched("late")

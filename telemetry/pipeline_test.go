@@ -35,7 +35,7 @@ func TestOverOTLP(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "service.version=9,deployment.environment.name=test")
 	t.Setenv("POD_UID", "pod-1")
 	c := quiet()
-	c.Getenv = nil
+	c.Getenv, c.Endpoints = nil, oneEndpoint
 	tel, err := New(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -43,6 +43,7 @@ func TestOverOTLP(t *testing.T) {
 	r := richRecord()
 	r.Trace = tel.Begin(meter.Begin{Operation: "chat", Model: "llama", ClientTraceparent: clientSampled})
 	play(tel, r)
+	tel.ScrapeFailed("default", "10.0.0.2:8001", "timeout")
 
 	ctx, cancel := context.WithTimeout(t.Context(), waitFor)
 	defer cancel()

@@ -28,6 +28,7 @@ type Telemetry struct {
 	rules       atomic.Pointer[rules]
 	labels      *labels
 	instruments *instruments
+	endpoints   *endpointStore
 	config      *configMetrics
 	phases      sync.Map // phase -> *options
 	reasons     *boundedNames
@@ -95,7 +96,7 @@ func newTelemetry(ctx context.Context, c Config, exporter sdktrace.SpanExporter)
 
 func (t *Telemetry) openMetrics(ctx context.Context, c Config, env environment, res *resource.Resource) error {
 	var provider metric.MeterProvider = noop.NewMeterProvider()
-	parts := metricsParts{page: emptyMetrics()}
+	parts := metricsParts{page: emptyMetrics(), endpoints: newEndpointStore(c.Endpoints)}
 	if !env.disabled() {
 		var err error
 		if parts, err = newMetrics(ctx, env, res, c); err != nil {
@@ -103,7 +104,7 @@ func (t *Telemetry) openMetrics(ctx context.Context, c Config, env environment, 
 		}
 		provider = parts.provider
 	}
-	t.metrics, t.handler = parts.provider, parts.page
+	t.metrics, t.handler, t.endpoints = parts.provider, parts.page, parts.endpoints
 	mt := provider.Meter(scopeName, metric.WithInstrumentationVersion(c.Version))
 	err := func() (err error) {
 		if t.instruments, err = newInstruments(mt, parts.gaps, c); err != nil {
@@ -116,6 +117,11 @@ func (t *Telemetry) openMetrics(ctx context.Context, c Config, env environment, 
 			return err
 		}
 		t.labels = newLabels(c.Models)
+		if c.Endpoints != nil {
+			if err := observeEndpoints(mt, c.Endpoints); err != nil {
+				return err
+			}
+		}
 		if c.ClockOffset != nil {
 			if err := observeOffset(mt, c.ClockOffset); err != nil {
 				return err
