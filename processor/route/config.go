@@ -33,8 +33,7 @@ type Pool struct {
 	// over a change of the configuration that leaves the pool's name and Source
 	// as they are; until then they are Endpoints.
 	Source string
-	// Fallbacks is how many endpoints a Decision names for Envoy to try next.
-	Fallbacks int
+	Rules  Rules
 }
 
 // Endpoint is one model server of a pool.
@@ -74,6 +73,8 @@ const MaxWeight = 1_000_000
 type table struct {
 	pools  map[string]*pool
 	models catalogue
+	// byPrefix: some pool picks by the prompt's prefix.
+	byPrefix bool
 }
 
 // compile checks c and makes it ready, but for the states of the endpoints.
@@ -91,7 +92,11 @@ func compile(c Config) (*table, error) {
 			return nil, fmt.Errorf("pools[%d].%w", i, err)
 		}
 		made := newPool(p.Name, p.Source, list)
-		made.fallbacks = p.Fallbacks
+		made.rules = p.Rules.withDefaults()
+		if err := made.rules.check(); err != nil {
+			return nil, fmt.Errorf("pools[%d]: %w", i, err)
+		}
+		t.byPrefix = t.byPrefix || made.rules.Policy == Prefix
 		t.pools[p.Name] = made
 	}
 	var err error

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"math"
 	"strings"
 	"testing"
 )
@@ -35,4 +36,24 @@ func TestNewNamesTheFault(t *testing.T) {
 	f(models(Model{Name: "x", Targets: []Target{{Pool: "a", Weight: -1}}}), `models[0].targets[0].weight: -1: want 0 to 1000000`)
 	f(models(Model{Name: "x", Targets: []Target{{Pool: "a", Weight: 1_000_001}}}), `models[0].targets[0].weight: 1000001: want 0 to 1000000`)
 	f(models(Model{Name: "x", Targets: []Target{{Pool: "a", Weight: 1, Model: "y\n"}}}), `models[0].targets[0].model: "y\n": want printable text`)
+}
+
+func TestNew_Rules(t *testing.T) {
+	f := func(u Rules, want string) {
+		t.Helper()
+		_, err := New(onePool(u, a1))
+		if err == nil || err.Error() != want {
+			t.Errorf("New: got error %v, want %s", err, want)
+		}
+	}
+	f(Rules{Policy: "best"}, `pools[0]: policy: "best": want one of ["least-load" "prefix" "lora" "round-robin" "random"]`)
+	f(Rules{Fallbacks: 8}, `pools[0]: fallbacks: 8: want 0 to 7`)
+	f(Rules{Fallbacks: -1}, `pools[0]: fallbacks: -1: want 0 to 7`)
+	f(Rules{LoadBound: 0.9}, `pools[0]: load bound: 0.9: want 1 or more`)
+	f(Rules{LoadBound: math.NaN()}, `pools[0]: load bound: NaN: want 1 or more`)
+	f(Rules{SlowStart: -1}, `pools[0]: slow start: -1ns: want 0 or more`)
+	f(Rules{PanicThreshold: 1.1}, `pools[0]: panic threshold: 1.1: want 0 to 1`)
+	f(Rules{Eject: Eject{Rate: 2, Base: 1, Max: 1}}, `pools[0]: eject: {Failures:0 Rate:2 Base:1ns Max:1ns Share:0}: want failures of 0 or more, and shares from 0 to 1`)
+	f(Rules{Eject: Eject{Failures: 5}}, `pools[0]: eject: 0s at first and 0s at most: want more than 0, and from the first to 24h0m0s at most`)
+	f(Rules{Eject: Eject{Rate: 1, Base: 2, Max: 1}}, `pools[0]: eject: 2ns at first and 1ns at most: want more than 0, and from the first to 24h0m0s at most`)
 }

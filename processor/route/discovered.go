@@ -32,6 +32,7 @@ func (r *Router) SetEndpoints(pool string, endpoints []Endpoint) error {
 		return nil
 	}
 	// Picks read the members at any moment: they are whole before they are seen.
+	m.follow(p.members.Load())
 	r.adopt(m)
 	p.members.Store(m)
 	r.settle(t)
@@ -48,6 +49,9 @@ func (r *Router) adopt(m *members) {
 		if one.state = r.states[one.addr]; one.state == nil {
 			one.state = new(state)
 			r.states[one.addr] = one.state
+		}
+		if !one.state.member {
+			one.state.standing.since.Store(int64(r.clock()))
 		}
 	}
 }

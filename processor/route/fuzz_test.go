@@ -42,7 +42,8 @@ func TestDecideStaysInThePool(t *testing.T) {
 		r := mustNew(t, c)
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		for range 50 {
-			q := Request{Path: "/v1/completions", HasBody: rnd.IntN(4) > 0}
+			q := asks(rnd.IntN(3), rnd.IntN(9))
+			q.Path, q.HasBody, q.HasModel, q.JSON = "/v1/completions", rnd.IntN(4) > 0, false, false
 			if q.HasBody {
 				q.JSON = rnd.IntN(4) > 0
 				q.HasModel = rnd.IntN(4) > 0
@@ -74,7 +75,7 @@ func randomConfig(seed uint64) Config {
 		if rnd.IntN(4) == 0 {
 			continue
 		}
-		p := Pool{Name: name}
+		p := Pool{Name: name, Rules: Rules{Policy: Policies()[rnd.IntN(len(Policies()))], Fallbacks: rnd.IntN(MaxCandidates)}}
 		for range rnd.IntN(10) {
 			if e := (Endpoint{Address: randomEndpoint(rnd)}); !slices.Contains(p.Endpoints, e) {
 				p.Endpoints = append(p.Endpoints, e)
@@ -130,6 +131,9 @@ func checkDecision(t *testing.T, c Config, q Request, d Decision) {
 	}
 	if n := len(d.Candidates); n > MaxCandidates || d.Candidates[0] != d.Endpoint {
 		t.Fatalf("Decide(%+v): endpoint %q, candidates %q", q, d.Endpoint, d.Candidates)
+	}
+	if n := len(d.Fallbacks); n != min(c.Pools[i].Rules.Fallbacks, len(d.Candidates)-1) || !slices.Equal(d.Fallbacks, d.Candidates[1:1+n]) {
+		t.Fatalf("Decide(%+v): fallbacks %q of the candidates %q", q, d.Fallbacks, d.Candidates)
 	}
 	for j, e := range d.Candidates {
 		switch {

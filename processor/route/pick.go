@@ -1,139 +1,160 @@
 package route
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
 
-// pool is a Pool made ready. Its members change as a whole, where they are
-// discovered.
-type pool struct {
-	name, source string
-	fallbacks    int
-	members      atomic.Pointer[members]
+const (
+	// scanMax is how many endpoints are all looked at for their cost; of more,
+	// samples are drawn, of sampleSize. The best of so many is nearly the best, at
+	// a price that does not grow with the pool, and replicas that see the same do
+	// not all run to the same endpoint.
+	scanMax, sampleSize = 256, 16
+	// pickRetries is how often a pick is repeated when another took the same turn.
+	pickRetries = 4
+	// costStep is the difference of costs that counts. Below it endpoints take turns.
+	costStep = 0.25
+)
+
+// pick is one decision under way. It is reused.
+type pick struct {
+	all    *members
+	rules  *Rules
+	now    time.Duration
+	mean   average
+	random func() uint64
+	turns  *atomic.Uint64
+
+	// fit are the members to pick from, as places in all.
+	fit  []int
+	seen []uint64 // a bit for each place, used for subsets
+	list shortlist
 }
 
-// members are the endpoints of a pool at one time. They do not change, their
-// states do.
-type members struct {
-	list  []member
-	index map[string]int // address to its place in list
-}
+var picks = sync.Pool{New: func() any { return new(pick) }}
 
-type member struct {
-	addr   string
-	weight int // 1 to MaxWeight
-	state  *state
-}
-
-func newPool(name, source string, endpoints []Endpoint) *pool {
-	p := &pool{name: name, source: source}
-	p.members.Store(newMembers(endpoints))
-	return p
-}
-
-// newMembers makes members, without their states, of endpoints that were
-// checked and are distinct.
-func newMembers(endpoints []Endpoint) *members {
-	m := &members{list: make([]member, len(endpoints)), index: make(map[string]int, len(endpoints))}
-	for i, e := range endpoints {
-		m.list[i] = member{addr: e.Address, weight: e.Weight}
-		m.index[e.Address] = i
+// begin prepares a pick from p, and tells whether there is anything to pick from.
+func (k *pick) begin(r *Router, p *pool, q *Request, now time.Duration) bool {
+	k.all, k.rules, k.now, k.random = p.members.Load(), &p.rules, now, r.random
+	k.turns, k.list.n = &r.turns, 0
+	k.mean = k.all.average(k.rules, now)
+	k.collect(q)
+	if len(k.fit) == 0 && !k.mean.useAll {
+		// None that is allowed is fit, and one that is not is better than none.
+		k.mean.useAll = true
+		k.collect(q)
 	}
-	return m
+	return len(k.fit) > 0
 }
 
-// find returns the member at addr in any spelling, nil if there is none. Ports
-// count: another port of the same host is another server.
-func (m *members) find(addr string) *member {
-	i, ok := m.index[addr]
-	if !ok {
-		c, err := canonical(addr)
-		if err != nil {
-			return nil
+// collect finds the members to pick from.
+func (k *pick) collect(q *Request) {
+	k.fit = k.fit[:0]
+	switch {
+	case q.HasSubset:
+		k.subset(q.Subset)
+	case len(k.all.list) > scanMax && k.rules.samples(k.all.even):
+		if k.sample(sampleSize); len(k.fit) < sampleSize/2 {
+			k.fit = k.fit[:0]
+			k.everyone()
 		}
-		if i, ok = m.index[c]; !ok {
-			return nil
-		}
+	default:
+		k.everyone()
 	}
-	return &m.list[i]
 }
 
-// pickRetries is how often a pick is repeated when another took the same turn.
-const pickRetries = 4
+func (k *pick) everyone() {
+	for i := range k.all.list {
+		k.add(i)
+	}
+}
 
-// pick returns the best members that q allows, best first; none where there is
-// none. The first has taken its turn.
-func (m *members) pick(q Request, turns *atomic.Uint64) []string {
-	var s shortlist
-	for try := 0; ; try++ {
-		s.n = 0
-		if q.HasSubset {
-			for _, addr := range q.Subset {
-				if one := m.find(addr); one != nil && !s.has(one) {
-					s.offer(one)
-				}
-			}
-		} else {
-			for i := range m.list {
-				s.offer(&m.list[i])
-			}
-		}
-		if s.n == 0 {
-			return nil
-		}
-		// Who sees the turn moved lost a race for an idle endpoint, and looks
-		// again so that requests that come at once do not pile up on one. After
-		// some rounds any pick is better than another look.
-		c := s.best[0]
-		if c.m.state.turn.CompareAndSwap(c.turn, turns.Add(1)) || try == pickRetries {
-			return s.addrs()
+// sample adds members, each once, until there are n to pick from, or it is hard
+// to find one that is fit.
+func (k *pick) sample(n int) {
+	for tries := 0; len(k.fit) < n && tries < 4*sampleSize; tries++ {
+		if i := int(k.random() % uint64(len(k.all.list))); !slices.Contains(k.fit, i) {
+			k.add(i)
 		}
 	}
+}
+
+// add takes the member at place i if it is fit, or all have to do.
+func (k *pick) add(i int) {
+	if k.mean.useAll || k.all.list[i].state.standing.fit(k.now) {
+		k.fit = append(k.fit, i)
+	}
+}
+
+// subset takes the members at addrs, each once.
+func (k *pick) subset(addrs []string) {
+	words := (len(k.all.list) + 63) / 64
+	k.seen = append(k.seen[:0], make([]uint64, words)...)
+	for _, addr := range addrs {
+		one := k.all.find(addr)
+		if one == nil {
+			continue
+		}
+		word, bit := one.place/64, uint64(1)<<(one.place%64)
+		if k.seen[word]&bit == 0 {
+			k.seen[word] |= bit
+			k.add(one.place)
+		}
+	}
+}
+
+// member is the member at place i.
+func (k *pick) member(i int) *member { return &k.all.list[i] }
+
+// candidates are the addresses of the shortlist, best first.
+func (k *pick) candidates() []string {
+	out := make([]string, min(k.list.n, MaxCandidates))
+	for i := range out {
+		out[i] = k.member(k.list.best[i].place).addr
+	}
+	return out
 }
 
 // shortlist keeps the best candidates of those it was offered, best first.
 type shortlist struct {
 	n    int
-	best [MaxCandidates]candidate
+	best [sampleSize]candidate
 }
 
+// candidate is a member as a policy sees it: the least rank comes first, among
+// equals the least key, and then the one whose last turn is longest ago.
 type candidate struct {
-	m    *member
-	cost int64  // exchanges in flight
-	turn uint64 // its last turn: the longest ago breaks ties
+	place int
+	rank  int
+	key   float64
+	turn  uint64
 }
 
-func (c candidate) before(d candidate) bool {
-	return c.cost < d.cost || c.cost == d.cost && c.turn < d.turn
+func (c *candidate) before(d *candidate) bool {
+	switch {
+	case c.rank != d.rank:
+		return c.rank < d.rank
+	case c.key != d.key:
+		return c.key < d.key
+	default:
+		return c.turn < d.turn
+	}
 }
 
-func (s *shortlist) offer(m *member) {
-	c := candidate{m: m, cost: m.state.inFlight.Load(), turn: m.state.turn.Load()}
+func (s *shortlist) offer(c candidate) {
 	i := s.n
 	if i == len(s.best) {
-		if i--; !c.before(s.best[i]) {
+		if i--; !c.before(&s.best[i]) {
 			return
 		}
 	} else {
 		s.n++
 	}
-	for ; i > 0 && c.before(s.best[i-1]); i-- {
+	for ; i > 0 && c.before(&s.best[i-1]); i-- {
 		s.best[i] = s.best[i-1]
 	}
 	s.best[i] = c
-}
-
-func (s *shortlist) has(m *member) bool {
-	for _, c := range s.best[:s.n] {
-		if c.m == m {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *shortlist) addrs() []string {
-	out := make([]string, s.n)
-	for i, c := range s.best[:s.n] {
-		out[i] = c.m.addr
-	}
-	return out
 }

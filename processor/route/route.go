@@ -76,10 +76,6 @@ const MaxCandidates = 8
 // DefaultPool is the name of the pool that takes what no model entry names.
 const DefaultPool = "default"
 
-// LeastLoad is the policy that picks the endpoint with the fewest exchanges in
-// flight and, among equals, the one whose last turn is longest ago.
-const LeastLoad = "least-load"
-
 // The reasons of a Decision: how its pool was found, or why there is none.
 const (
 	ReasonModel   = "model"   // an entry names the model

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +15,14 @@ type Router struct {
 	now   func() time.Time
 	epoch time.Time // what moments count from
 
+	random func() uint64
+
 	expected expectations
+	cached   cached
+	sizes    sizes
+	// ejecting is held while an endpoint is ejected, so that two at once do not
+	// exceed a pool's share.
+	ejecting sync.Mutex
 
 	// mu guards states and every state's member. It is held for reading by all
 	// but what adds or removes a state.
@@ -28,13 +36,20 @@ type Router struct {
 // as in `pools[0].endpoints[1]`.
 func New(c Config) (*Router, error) {
 	r := &Router{states: make(map[string]*state), now: c.Now}
+	r.cached.limit = maxCached
 	if r.now == nil {
 		r.now = time.Now
 	}
 	r.epoch = r.now()
+	if r.random = c.Random; r.random == nil {
+		r.random = rand.Uint64
+	}
 	r.table.Store(new(table))
 	if err := r.Apply(c); err != nil {
 		return nil, err
+	}
+	for _, s := range r.states {
+		s.standing.since.Store(0) // we came, not they
 	}
 	return r, nil
 }
@@ -92,25 +107,42 @@ func (r *Router) Decide(q Request) Decision {
 		if reason == ReasonUnknownModel {
 			rej = unknownModel(q.Model)
 		}
-		return Decision{Policy: LeastLoad, Reason: reason, Reject: rej}
+		return Decision{Reason: reason, Reject: rej}
 	}
-	d := Decision{Pool: p.name, Policy: LeastLoad, Reason: reason}
-	members := p.members.Load()
-	d.Candidates = members.pick(q, &r.turns)
-	if len(d.Candidates) == 0 {
-		d.Reason = ReasonNoEndpoint
-		if q.HasSubset && len(members.list) > 0 {
-			d.Reason = ReasonNotInSubset
-		}
-		d.Reject = noEndpoint(p.name, d.Reason)
-		return d
-	}
-	d.Endpoint = d.Candidates[0]
-	d.Fallbacks = d.Candidates[1:min(1+p.fallbacks, len(d.Candidates))]
+	d := Decision{Pool: p.name, Policy: p.rules.Policy, Reason: reason}
 	if q.JSON && model != q.Model {
 		d.Model = model
 	}
+	r.pick(p, &q, model, &d)
+	if len(d.Candidates) > 0 {
+		return d
+	}
+	d.Model = ""
+	d.Reason = ReasonNoEndpoint
+	if q.HasSubset && len(p.members.Load().list) > 0 {
+		d.Reason = ReasonNotInSubset
+	}
+	d.Reject = noEndpoint(p.name, d.Reason)
 	return d
+}
+
+// pick picks from p for q, whose model the servers know as model, and puts the
+// pick into d. Without one d stays as it is.
+func (r *Router) pick(p *pool, q *Request, model string, d *Decision) {
+	now := r.clock()
+	r.expire(now)
+	k := picks.Get().(*pick) //nolint:forcetypeassert // it holds nothing else
+	defer picks.Put(k)
+	if !k.begin(r, p, q, now) {
+		return
+	}
+	k.choose(p, q, model)
+	first := k.member(k.list.best[0].place)
+	d.Score = first.cost(k.rules, &k.mean, now)
+	d.Candidates = k.candidates()
+	d.Endpoint = d.Candidates[0]
+	d.Fallbacks = d.Candidates[1:min(1+p.rules.Fallbacks, len(d.Candidates))]
+	r.predict(first, q, model, d)
 }
 
 // Begin counts l as in flight at its endpoint, which need not be in a pool:

@@ -61,7 +61,7 @@ func TestDecideFindsThePool(t *testing.T) {
 		if got != want {
 			t.Errorf("Decide(%+v):\n got %q\nwant %q", q, got, want)
 		}
-		if d.Policy != LeastLoad {
+		if (d.Policy == LeastLoad) != (d.Pool != "") {
 			t.Errorf("Decide(%+v): policy %q", q, d.Policy)
 		}
 	}

@@ -44,8 +44,7 @@ type reading struct {
 	at, interval time.Duration // at counts from the router's epoch
 	// others is how many requests the server had beyond those that were counted
 	// here then: other replicas' and other clients'. It can be below 0, where some
-	// of ours had not reached it or had left it. The last scrape's others outlive
-	// it by nothing: each reading has its own.
+	// of ours had not reached it or had left it.
 	others float64
 }
 
@@ -55,8 +54,14 @@ func (r *reading) trust(now time.Duration) float64 {
 	if r == nil {
 		return 0
 	}
-	age := float64(now-r.at) / float64(r.interval)
-	return min(1, max(0, (staleAfter-age)/(staleAfter-freshFor)))
+	switch age := now - r.at; {
+	case age <= freshFor*r.interval:
+		return 1
+	case age >= staleAfter*r.interval:
+		return 0
+	default:
+		return (staleAfter - float64(age)/float64(r.interval)) / (staleAfter - freshFor)
+	}
 }
 
 // SetSignals takes what the server at address says of itself; what it says
@@ -83,6 +88,7 @@ func (r *Router) SetSignals(address string, s Signals) {
 		return // an answer that was overtaken
 	}
 	next.others = s.Running.V + s.Waiting.V - float64(st.counted())
+	st.adapters.Store(adapterDigest(&s))
 	st.reading.Store(next)
 }
 

@@ -19,6 +19,7 @@ type state struct {
 	turn   atomic.Uint64
 	member bool // some pool has it
 
+	adapters atomic.Uint64            // a digest of reading's, see adapterDigest
 	reading  atomic.Pointer[reading]  // what the server said of itself last; nil: nothing
 	observed atomic.Pointer[observed] // what exchanges showed of it; nil: nothing
 
