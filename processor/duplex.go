@@ -2,7 +2,7 @@ package processor
 
 import (
 	"errors"
-	"fmt"
+	"slices"
 
 	"github.com/inferspan/inferspan/processor/dialect"
 	"github.com/inferspan/inferspan/processor/wire"
@@ -59,16 +59,21 @@ func (x *exchange) waits() bool {
 }
 
 // decideHeld decides by the held part of the body, and begins to rewrite it
-// where the model has another name at its servers, or usage is asked for.
+// where the model has another name at its servers, or usage is asked for, and
+// where another model may follow.
 func (x *exchange) decideHeld() {
 	r := &x.request
-	e := dialect.Edit{Model: x.decide()}
-	if e.Ask = x.asks(); e == (dialect.Edit{}) {
+	e := x.edit(x.decide())
+	if e == (dialect.Edit{}) {
 		return
 	}
 	var w *dialect.Rewriter
 	var out []byte
 	if !x.guard("rewrite", func() {
+		if r.scanner != nil {
+			w, out = r.scanner.Edit(r.held, e)
+			return
+		}
 		w = dialect.NewEditor(r.dialect, e)
 		out = w.Write(nil, r.held)
 	}) {
@@ -115,14 +120,15 @@ func (x *exchange) relay(body []byte, end bool) error {
 		}
 		return nil
 	}
-	if !x.guard("rewrite", func() { r.out = r.rewriter.Write(r.out[:0], body) }) {
+	var out []byte
+	if !x.guard("rewrite", func() { out = r.rewriter.Pass(body) }) {
 		// What of the body it has in hand can't be told.
-		return fmt.Errorf("rewrite a request: panic after %d bytes went out", len(r.out))
+		return errors.New("rewrite a request: panic within its body")
 	}
 	if end {
-		return x.flush(r.out, true)
+		return x.flush(out, true)
 	}
-	return x.echo(wire.RequestBody, r.out, false)
+	return x.echo(wire.RequestBody, out, false)
 }
 
 // flush sends out, and after it what the rewriter still holds of a body that is
@@ -130,11 +136,12 @@ func (x *exchange) relay(body []byte, end bool) error {
 func (x *exchange) flush(out []byte, end bool) error {
 	r := &x.request
 	x.readSoFar()
-	if !x.guard("rewrite", func() { out = r.rewriter.Close(out) }) {
+	// Behind out there may be bytes of the message that it came in.
+	if !x.guard("rewrite", func() { out = r.rewriter.Close(slices.Clip(out)) }) {
 		return errors.New("rewrite a request: panic at its end")
 	}
 	r.usage = r.rewriter.Asked()
-	r.scanner, r.rewriter, r.out = nil, nil, nil
+	r.scanner, r.rewriter = nil, nil
 	if err := x.echo(wire.RequestBody, out, end); err != nil {
 		return err
 	}

@@ -289,7 +289,7 @@ func (x *exchange) finish(c meter.Cause, now time.Time) {
 // letGo drops what the record does not need: it may take seconds to be made.
 func (x *exchange) letGo() {
 	x.out, x.reply = nil, wire.Reply{}
-	x.request.held, x.request.out, x.request.rewriter = nil, nil, nil
+	x.request.held, x.request.rewriter = nil, nil
 	x.response.hider, x.response.out = nil, nil
 }
 

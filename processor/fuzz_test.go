@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/inferspan/inferspan/processor/dialect"
 	"github.com/inferspan/inferspan/processor/wire"
 )
 
@@ -224,12 +225,20 @@ func (d *direction) sent(t *testing.T, r wire.Reply) {
 	d.endSent = r.EndOfStream
 }
 
+// renamed tells whether out is in with each of its top-level models, other than
+// those that are no name, under the same name.
+func oneModel(in, out []byte) bool {
+	s := dialect.NewScanner(dialect.Chat, "")
+	s.Write(out)
+	want, _ := dialect.Rewrite(dialect.Chat, in, dialect.Edit{Model: s.Request().Model, SetModel: true})
+	return bytes.Equal(out, want)
+}
+
 // finish checks what passed, once nothing more comes.
 func (o *oracle) finish(t *testing.T) {
 	t.Helper()
 	if !o.rejected && o.up.ended {
-		in := bytes.ReplaceAll(o.up.in, []byte(`"alias"`), []byte(`"real-name"`))
-		if !o.up.endSent || !bytes.Equal(in, o.up.out) && !bytes.Equal(o.up.in, o.up.out) {
+		if !o.up.endSent || !bytes.Equal(o.up.in, o.up.out) && !oneModel(o.up.in, o.up.out) {
 			t.Errorf("the request %q passed as %q", o.up.in, o.up.out)
 		}
 	}

@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/inferspan/inferspan/processor/dialect"
@@ -25,6 +26,7 @@ type requestSide struct {
 	rewriter *dialect.Rewriter
 	asked    dialect.Request // what scanner had read when it was let go
 	object   bool            // the body begins as a JSON object
+	tooLong  bool            // asked has the beginning of the model's name only
 	form     bool            // the body is read as a multipart form, and never edited
 	prompt   dialect.Prompt  // as far as it was read before the decision
 	// promptBytes is how much of the body the prompt takes, 0 where that is not
@@ -181,8 +183,7 @@ func (x *exchange) bufferedRequest(m *wire.Message) error {
 	x.request.ended = true
 	x.scan(m.Body)
 	x.endScan()
-	model := x.decide()
-	if e := (dialect.Edit{Model: model, Ask: x.asks()}); e != (dialect.Edit{}) {
+	if e := x.edit(x.decide()); e != (dialect.Edit{}) {
 		x.replaceBody(m.Body, e)
 	}
 	return x.sendDecided(m.Phase)
@@ -193,7 +194,7 @@ func (x *exchange) bufferedRequest(m *wire.Message) error {
 func (x *exchange) replaceBody(body []byte, e dialect.Edit) {
 	x.guard("rewrite", func() {
 		b, asked := dialect.Rewrite(x.request.dialect, body, e)
-		if e.Model == "" && !asked.Any() {
+		if !asked.Any() && bytes.Equal(b, body) {
 			return
 		}
 		if asked.Any() {
@@ -272,6 +273,7 @@ func (x *exchange) endScan() {
 func (x *exchange) takeScan() {
 	r := &x.request
 	r.asked, r.object, r.options = r.scanner.Request(), r.scanner.IsObject(), r.scanner.HasOptions()
+	r.tooLong = r.scanner.ModelTooLong()
 	if !r.decided {
 		r.prompt = r.scanner.Prompt()
 	}

@@ -39,11 +39,7 @@ type Scanner struct {
 	// form reads a multipart form; nil: the body is to be JSON.
 	form *formReader
 
-	// replaceable is the top-level model values that ended in the current piece;
-	// open is where one began that has not ended, -1 for none. Both are offsets
-	// in the body, for the Rewriter.
-	replaceable []bodySpan
-	open        int64
+	models modelValues
 
 	// What the asker needs: the last top-level stream_options, where the body's
 	// own closing brace stands (-1: not seen), and what a server may make more
@@ -72,15 +68,15 @@ func NewScanner(d Dialect, contentType string) *Scanner {
 		form:      newForm(contentType),
 		request:   Request{Dialect: d, N: -1, MaxTokens: -1},
 		maxTokens: -1, maxCompletionTokens: -1,
-		open: -1, bodyEnd: -1,
-		prompt: newPromptReader(d),
+		bodyEnd: -1,
+		models:  modelValues{open: -1, long: -1},
+		prompt:  newPromptReader(d),
 	}
 }
 
 // Write takes the next bytes of the body, cut anywhere, and keeps no reference
 // to them.
 func (s *Scanner) Write(piece []byte) {
-	s.replaceable = s.replaceable[:0]
 	s.quote, s.slash = -1, -1
 	s.piece = piece
 	for i := 0; i < len(piece) && s.state != stateOver; {
@@ -97,8 +93,7 @@ func (s *Scanner) Write(piece []byte) {
 
 // Close ends the body. A value that the end cut off counts as not there.
 func (s *Scanner) Close() {
-	s.replaceable = s.replaceable[:0]
-	s.open = -1
+	s.models.open, s.models.long = -1, -1
 	s.state = stateOver
 }
 

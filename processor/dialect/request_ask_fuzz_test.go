@@ -27,7 +27,7 @@ func FuzzAsk(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, size uint8, rename bool) {
 		e := dialect.Edit{Ask: true}
 		if rename {
-			e.Model = "new"
+			e.Model, e.SetModel = "new", true
 		}
 		got, asked := dialect.Rewrite(dialect.Chat, body, e)
 		var pieces [][]byte

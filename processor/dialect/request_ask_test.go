@@ -140,7 +140,7 @@ func TestAskWithANewModel(t *testing.T) {
 	t.Parallel()
 	const body = `{"model":"a","stream_options":{"include_usage":true},"model":"b","stream":true,"n":1,"model":null}`
 	const want = `{"model":"c","stream_options":{"include_usage":true,"continuous_usage_stats":true},"model":"c","stream":true,"n":1,"model":"c"}`
-	e := dialect.Edit{Model: "c", Ask: true}
+	e := dialect.Edit{Model: "c", SetModel: true, Ask: true}
 	for cut, pieces := range cuts([]byte(body)) {
 		if got, asked := edit(e, pieces...); string(got) != want || asked != askedContinuous {
 			t.Fatalf("%s:\n got %s %+v\nwant %s", cut, got, asked, want)

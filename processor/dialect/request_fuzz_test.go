@@ -103,7 +103,7 @@ func rewriteOracle(t *testing.T, body []byte, name string) []byte {
 			t.Fatalf("read a value: %v", err)
 		}
 		var s *string
-		if key != "model" || json.Unmarshal(raw, &s) != nil || s != nil && len(*s) > dialect.MaxModel {
+		if key != "model" || json.Unmarshal(raw, &s) != nil || s != nil && *s == name {
 			continue
 		}
 		end := int(d.InputOffset())
@@ -142,9 +142,14 @@ func FuzzRequest(f *testing.F) {
 		if whole != cut {
 			t.Fatalf("cut by %v:\n got %+v\nwant %+v", places, cut, whole)
 		}
-		buffered := dialect.RewriteModel(body, name)
+		buffered := rewriteWhole(body, name)
 		if got := rewrite(name, pieces(body, places)...); !bytes.Equal(got, buffered) {
 			t.Fatalf("rewritten, cut by %v:\n got %s\nwant %s", places, got, buffered)
+		}
+		for first := range min(len(places), 4) + 1 {
+			if got := rewriteLater(first, name, pieces(body, places)...); !bytes.Equal(got, buffered) {
+				t.Fatalf("rewritten, cut by %v, after %d:\n got %s\nwant %s", places, first, got, buffered)
+			}
 		}
 		if !json.Valid(body) || !utf8.Valid(body) {
 			return

@@ -6,13 +6,14 @@ import (
 )
 
 // Rewriter changes a request body while its bytes pass, cut anywhere: it
-// replaces the top-level model name, or has the body ask for usage, or both.
+// gives the top-level model another name, or has the body ask for usage, or both.
 // Every other byte stays as it came.
 //
-// Of a model, names up to [MaxModel] bytes are replaced and null, which a server
-// takes for a name too; of several members "model" all, so that the server's
-// choice among them does not matter. Usage is asked for in the last top-level
-// "stream_options", where there is one, else by a new one at the end.
+// Of a model every string that is another name is replaced, and null, which a
+// server takes for a name too; of several members "model" all, so that the server's
+// choice among them does not matter: whichever it takes is the one name, or none
+// that a server takes. Usage is asked for in the last top-level "stream_options",
+// where there is one, else by a new one at the end.
 //
 // It holds back at most one model value, a few KiB, and where usage is asked for
 // and "stream_options" stands early what follows it, a few hundred KiB. For any
@@ -21,10 +22,15 @@ import (
 type Rewriter struct {
 	scanner *Scanner
 	name    []byte     // as JSON; nil: the model stays
+	model   string     // name, plain
 	ask     *asker     // nil: nothing is asked
 	edits   []bodyEdit // of what is held or just came, in order
 	held    []byte     // the body's last bytes so far, not yet given out
+	out     []byte     // of Pass, reused
 	changed bool
+	// dropping: a name beyond MaxModel has been replaced, and the rest of it is
+	// left out as it comes.
+	dropping bool
 }
 
 // bodyEdit puts with in the place of a part of the body.
@@ -35,8 +41,9 @@ type bodyEdit struct {
 
 // Edit says what is to change in a request body.
 type Edit struct {
-	// Model is the name that the model gets; "": it keeps its own.
-	Model string
+	// Model is the name that the model gets, where SetModel is set.
+	Model    string
+	SetModel bool
 	// Ask has the body ask for usage, where that can be hidden again.
 	Ask bool
 }
@@ -44,20 +51,33 @@ type Edit struct {
 // NewEditor returns a Rewriter that does what e says, for the body of a request
 // of dialect d.
 func NewEditor(d Dialect, e Edit) *Rewriter {
-	w := &Rewriter{scanner: NewScanner(d, "")}
-	if e.Model != "" {
+	return newRewriter(NewScanner(d, ""), e)
+}
+
+func newRewriter(s *Scanner, e Edit) *Rewriter {
+	w := &Rewriter{scanner: s}
+	s.models.all = true
+	if e.SetModel {
+		w.model = e.Model
 		w.name, _ = json.Marshal(e.Model) //nolint:errchkjson // a string always has a JSON form
 	}
-	if e.Ask && (d == Chat || d == Completions) {
+	if d := s.request.Dialect; e.Ask && (d == Chat || d == Completions) {
 		w.ask = new(asker)
 	}
 	return w
 }
 
-// NewRewriter returns a Rewriter that puts name in place, for the body of a
-// request of dialect d.
-func NewRewriter(d Dialect, name string) *Rewriter {
-	return NewEditor(d, Edit{Model: name})
+// Edit returns a Rewriter for the rest of a body of which s has read the beginning,
+// begun, and what becomes of that, as Pass would: begun itself where nothing in it
+// changes. From then on s is the Rewriter's.
+func (s *Scanner) Edit(begun []byte, e Edit) (w *Rewriter, out []byte) {
+	if e.Ask || s.models.lost {
+		// Asking looks at the body at fixed places, from its beginning on.
+		w = NewEditor(s.request.Dialect, e)
+		return w, w.Write(nil, begun)
+	}
+	w = newRewriter(s, e)
+	return w, w.pass(begun)
 }
 
 // Scanner returns the Scanner that the Rewriter feeds, so that a body need not
@@ -76,29 +96,65 @@ func (w *Rewriter) Asked() Asked {
 // Write takes the next bytes of the body and appends to dst what can be given
 // out.
 func (w *Rewriter) Write(dst, piece []byte) []byte {
-	if w.ask == nil {
-		return w.write(dst, piece)
-	}
 	for len(piece) > 0 {
-		n := min(len(piece), askStride-int(w.scanner.offset%askStride))
-		if w.ask.settled {
-			n = len(piece)
+		n := len(piece)
+		if w.ask != nil && !w.ask.settled {
+			// Within it nothing is to be decided early.
+			n = min(n, askStride-int(w.scanner.offset%askStride))
 		}
-		dst = w.write(dst, piece[:n])
+		w.scanner.Write(piece[:n])
+		dst = w.write(dst, w.take(piece[:n]))
 		piece = piece[n:]
 	}
 	return dst
 }
 
-// write is Write of a piece within which nothing is to be decided early.
-func (w *Rewriter) write(dst, piece []byte) []byte {
-	s := w.scanner
-	s.Write(piece)
-	if w.name != nil {
-		for _, span := range s.replaceable {
-			w.edits = append(w.edits, bodyEdit{span, w.name})
+// Pass is Write for one who can use piece itself: it returns piece where nothing
+// in it changes or is held back, else what Write gives. It is valid until the next
+// call.
+func (w *Rewriter) Pass(piece []byte) []byte {
+	if w.ask != nil {
+		w.out = w.Write(w.out[:0], piece)
+		return w.out
+	}
+	w.scanner.Write(piece)
+	return w.pass(piece)
+}
+
+// pass is Pass of a piece that the scanner has read.
+func (w *Rewriter) pass(piece []byte) []byte {
+	piece = w.take(piece)
+	m := &w.scanner.models
+	if len(w.held) == 0 && len(w.edits) == 0 && m.open < 0 && (m.long < 0 || w.dropping) {
+		return piece
+	}
+	w.out = w.write(w.out[:0], piece)
+	return w.out
+}
+
+// take takes the model values that ended in piece, which the scanner has read,
+// and returns piece without what is to be dropped.
+func (w *Rewriter) take(piece []byte) []byte {
+	m := &w.scanner.models
+	for _, v := range m.ended {
+		switch {
+		case w.name == nil:
+		case w.dropping:
+			piece = piece[len(piece)-int(w.scanner.offset-v.end):]
+			w.dropping = false
+		case !v.named || v.name != w.model:
+			w.edits = append(w.edits, bodyEdit{v.bodySpan, w.name})
 		}
 	}
+	m.ended = m.ended[:0]
+	if w.dropping {
+		return nil
+	}
+	return piece
+}
+
+// write gives out what can be of what is held and of piece behind it.
+func (w *Rewriter) write(dst, piece []byte) []byte {
 	if len(w.held) > 0 {
 		w.held = append(w.held, piece...)
 		piece = w.held
@@ -125,8 +181,12 @@ func (w *Rewriter) release(dst, b []byte, over bool) (out, kept []byte) {
 			end = min(end, from)
 		}
 	}
-	if s.open >= 0 {
-		end = min(end, s.open)
+	if s.models.open >= 0 {
+		end = min(end, s.models.open)
+	}
+	long := w.name != nil && s.models.long >= 0 && !w.dropping
+	if long {
+		end = min(end, s.models.long)
 	}
 	at := start
 	done := 0
@@ -141,7 +201,12 @@ func (w *Rewriter) release(dst, b []byte, over bool) (out, kept []byte) {
 		done++
 	}
 	w.edits = slices.Delete(w.edits, 0, done)
-	return append(dst, b[at-start:end-start]...), b[end-start:]
+	dst = append(dst, b[at-start:end-start]...)
+	if long && end == s.models.long {
+		w.dropping, w.changed = true, true
+		return append(dst, w.name...), nil
+	}
+	return dst, b[end-start:]
 }
 
 // Close ends the body and appends to dst what was held back.
@@ -165,11 +230,4 @@ func Rewrite(d Dialect, body []byte, e Edit) ([]byte, Asked) {
 		return body, Asked{}
 	}
 	return out, w.Asked()
-}
-
-// RewriteModel returns a whole body with its model name replaced, or body
-// itself where there is none to replace. See [Rewriter] for what is replaced.
-func RewriteModel(body []byte, name string) []byte {
-	body, _ = Rewrite(Unknown, body, Edit{Model: name})
-	return body
 }

@@ -133,7 +133,7 @@ func (s *Scanner) beginValue(c byte, at int64) {
 	case c == '"':
 		switch s.field {
 		case fieldModel:
-			s.open = at
+			s.models.open = at
 			s.token.begin(MaxModel)
 		case fieldSession:
 			s.token.begin(maxSession)
@@ -149,7 +149,7 @@ func (s *Scanner) beginValue(c byte, at int64) {
 		s.enter(c)
 	case c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
 		if s.field == fieldModel {
-			s.open = at
+			s.models.open = at
 		}
 		s.token.begin(maxScalar)
 		s.token.put(c)
@@ -217,7 +217,7 @@ func (s *Scanner) readText(p []byte, i int) int {
 			s.endText(s.offset + int64(i) + 1)
 			return i + 1
 		case textTooLong:
-			s.open = -1
+			s.models.tooLong()
 			if s.state == stateKeyText {
 				s.state = stateSkipKey
 			} else {
@@ -225,7 +225,7 @@ func (s *Scanner) readText(p []byte, i int) int {
 			}
 			return i + 1
 		case textBroken:
-			s.state, s.open = stateOver, -1
+			s.state, s.models.open = stateOver, -1
 			return i + 1
 		}
 	}
@@ -309,11 +309,11 @@ func (s *Scanner) readLiteral(p []byte, i int) int {
 			return i
 		}
 		if !literalByte[c] {
-			s.state, s.open = stateOver, -1
+			s.state, s.models.open = stateOver, -1
 			return i + 1
 		}
 		if s.token.put(c); s.token.tooLong {
-			s.open = -1
+			s.models.open = -1
 		}
 	}
 	return i
@@ -321,14 +321,13 @@ func (s *Scanner) readLiteral(p []byte, i int) int {
 
 // endValue takes the end of a string or literal.
 func (s *Scanner) endValue(k valueKind, end int64) {
-	if s.open >= 0 && !s.token.tooLong && (k == kindString || string(s.token.b) == "null") {
-		s.replaceable = append(s.replaceable, bodySpan{s.open, end})
-	}
-	s.open = -1
 	if s.field == fieldStreamOptions && k == kindLiteral && !s.token.tooLong && string(s.token.b) == "null" {
 		s.options.end(optionsNull, end)
 	}
 	s.set(s.field, k, s.token.b)
+	if s.in == inBody && s.field == fieldModel {
+		s.models.end(k == kindString || string(s.token.b) == "null", s.request.Model, s.request.HasModel, end)
+	}
 	s.ended(end)
 }
 
