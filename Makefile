@@ -97,6 +97,10 @@ e2e-vllm: tool-envoy build ## Compare with the counters of a real vLLM on the CP
 bench: ## Run the benchmarks
 	@go test -run '^$$' -bench . -benchmem ./...
 
+.PHONY: budgets
+budgets: build ## Compare what Inferspan costs with a stock processor, and with the budgets (minutes)
+	@go test -run '^$$' -bench . -benchtime 20x -timeout 30m ./internal/budget
+
 ##@ Tools
 
 .PHONY: tools
