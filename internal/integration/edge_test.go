@@ -20,15 +20,36 @@ import (
 
 // The delivered configurations, by file name.
 const (
-	inline  = "inline"
-	duplex  = "inline-duplex"
-	observe = "observe"
+	inline      = "inline"
+	duplex      = "inline-duplex"
+	observe     = "observe"
+	split       = "split"
+	splitDuplex = "split-duplex"
 )
 
-var forms = []string{inline, duplex, observe}
+var forms = []string{inline, duplex, observe, split, splitDuplex}
 
 // routed tells whether a form decides where requests go.
 func routed(form string) bool { return form != observe }
+
+// whole tells whether a form has the request in one piece before it decides, and
+// streams whether it decides while the request's pieces go through it.
+func whole(form string) bool   { return form == inline || form == split }
+func streams(form string) bool { return form == duplex || form == splitDuplex }
+
+// watched tells whether a form has the response in observability mode.
+func watched(form string) bool { return form == observe || handsOver(form) }
+
+// handsOver tells whether two filters share the work.
+func handsOver(form string) bool { return form == split || form == splitDuplex }
+
+// stats are the names of a form's filters in Envoy's statistics.
+func stats(form string) []string {
+	if handsOver(form) {
+		return []string{"http.inference.ext_proc.route.", "http.inference.ext_proc.observe."}
+	}
+	return []string{"http.inference.ext_proc."}
+}
 
 // patience bounds every wait for something that should happen soon.
 const patience = 30 * time.Second

@@ -28,7 +28,7 @@ func TestEnds(t *testing.T) {
 			t.Parallel()
 			e := newEdge(t, form)
 			settings := ""
-			if form == observe {
+			if watched(form) {
 				e.adapt = strings.NewReplacer("deferred_close_timeout: 1s", "deferred_close_timeout: 600s")
 				settings = "ext_proc: {deferred_close_timeout: 600s}\n"
 			}

@@ -64,7 +64,7 @@ func (e *edge) trailers(t *testing.T) {
 	if !bytes.Equal(up.Body, call.Body) {
 		t.Errorf("the model server got the body %q", up.Body)
 	}
-	if e.form == duplex {
+	if streams(e.form) {
 		if got := x.Trailer.Get("x-checksum"); got != "7" {
 			t.Errorf("trailer of the response: %q, want 7", got)
 		}
@@ -134,7 +134,7 @@ func (e *edge) beyondTheBuffer(t *testing.T) {
 	call.Body = []byte(`{"model":"tiny","stream":true,"messages":[{"role":"user","content":"` + strings.Repeat("x", 34<<20) + `"}]}`)
 	x := e.mustPlay(t, chatScript("beyond", nil), call)
 	status, outcome := http.StatusOK, "ok"
-	if e.form == inline {
+	if whole(e.form) {
 		status, outcome = http.StatusRequestEntityTooLarge, "http_error"
 	}
 	if x.Status != status {
@@ -200,7 +200,7 @@ func (e *edge) rewrite(t *testing.T) {
 		if up.ContentLength >= 0 && up.ContentLength != int64(len(tinyChat)) {
 			t.Errorf("chunked %t: content-length %d, want %d", chunked, up.ContentLength, len(tinyChat))
 		}
-		if e.form == inline && !chunked && up.ContentLength < 0 {
+		if whole(e.form) && !chunked && up.ContentLength < 0 {
 			t.Error("the content-length was lost")
 		}
 		if got := e.record(t, x.id)["request_model"]; got != "renamed" {
@@ -249,17 +249,19 @@ func (e *edge) multipart(t *testing.T) {
 func (e *edge) exactlyOnce(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	for _, name := range []string{"streams_failed", "failure_mode_allowed", "spurious_msgs_received", "message_timeouts", "rejected_header_mutations"} {
-		n, err := e.envoy.Stat(ctx, "http.inference.ext_proc."+name)
-		if err != nil {
-			t.Fatal(err)
+	for _, filter := range stats(e.form) {
+		for _, name := range []string{"streams_failed", "failure_mode_allowed", "spurious_msgs_received", "message_timeouts", "rejected_header_mutations"} {
+			n, err := e.envoy.Stat(ctx, filter+name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n != 0 {
+				t.Errorf("Envoy counts %d %s%s, want none", n, filter, name)
+			}
 		}
-		if n != 0 {
-			t.Errorf("Envoy counts %d %s, want none", n, name)
+		if n, err := e.envoy.Stat(ctx, filter+"streams_started"); err != nil || n == 0 {
+			t.Errorf("Envoy counts %d %sstreams_started, %v: the counters above have other names", n, filter, err)
 		}
-	}
-	if n, err := e.envoy.Stat(ctx, "http.inference.ext_proc.streams_started"); err != nil || n == 0 {
-		t.Errorf("Envoy counts %d streams_started, %v: the counters above have other names", n, err)
 	}
 	if err := e.inferspan.Stop(ctx); err != nil {
 		t.Errorf("inferspan did not end well: %v\n%s", err, e.inferspan.Log())

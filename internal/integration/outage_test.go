@@ -113,7 +113,7 @@ func TestProcessorKilledInMidStream(t *testing.T) {
 			} else if x.Broken || !bytes.Equal(x.Body, s.Body()) {
 				t.Errorf("got %d of %d bytes, broken %t; want all of it", len(x.Body), len(s.Body()), x.Broken)
 			}
-			if form == duplex {
+			if streams(form) {
 				e.failsUntilKnown(t)
 			}
 			e.withoutProcessor(t)

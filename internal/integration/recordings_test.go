@@ -247,6 +247,9 @@ func (e *edge) checkContext(t *testing.T, span testkit.Span, up testkit.Received
 	if got := strings.Join(up.Header.Values("traceparent"), " "); got != want {
 		t.Errorf("traceparent at the model server: %q, want %q", got, want)
 	}
+	if got := up.Header.Get("x-inferspan-ctx"); got != "" {
+		t.Errorf("what one filter tells the other reached the model server: %s", got)
+	}
 	if routed(e.form) {
 		served, _ := testkit.Attr(span.GetAttributes(), "inferspan.served")
 		endpoint, _ := testkit.Attr(span.GetAttributes(), "inferspan.endpoint")

@@ -15,7 +15,7 @@ import (
 // TestModelThatNobodyServes needs a configuration without a pool that takes
 // every model.
 func TestModelThatNobodyServes(t *testing.T) {
-	for _, form := range []string{inline, duplex} {
+	for _, form := range []string{inline, duplex, split, splitDuplex} {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()
 			e := newEdge(t, form)
