@@ -2,6 +2,7 @@ package processor
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -111,8 +112,10 @@ type fakeRouter struct {
 	begins   int
 	byPrefix bool
 	results  []route.Result
-	expected map[[8]byte]route.Load
-	arrived  [][8]byte
+	// prefilled is the sum of the tokens that were read.
+	prefilled int
+	expected  map[[8]byte]route.Load
+	arrived   [][8]byte
 }
 
 const (
@@ -155,7 +158,11 @@ func (f *fakeRouter) End(l route.Load) {
 	f.inFlight[l.Endpoint]--
 }
 
-func (f *fakeRouter) Prefilled(route.Load) {}
+func (f *fakeRouter) Prefilled(l route.Load) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.prefilled += l.Tokens
+}
 
 func (f *fakeRouter) Expect(span [8]byte, l route.Load) {
 	f.mu.Lock()
@@ -173,6 +180,13 @@ func (f *fakeRouter) Done(r route.Result) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.results = append(f.results, r)
+}
+
+// learned is what Prefilled and Done said.
+func (f *fakeRouter) learned() (prefilled int, results []route.Result) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.prefilled, slices.Clone(f.results)
 }
 
 // unbalanced names an endpoint whose Begins and Ends differ, "" for none.

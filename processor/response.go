@@ -13,8 +13,10 @@ type responseSide struct {
 	seen   bool // its headers came
 	ended  bool // nothing of it is to come
 	status int
-	stream bool
-	bytes  int64 // of the body, so far
+	// details are Envoy's response code details, "" where it does not tell.
+	details string
+	stream  bool
+	bytes   int64 // of the body, so far
 
 	hider   *hide.Hider // nil: nothing is edited
 	out     []byte      // of the hider, reused
@@ -29,6 +31,7 @@ func (x *exchange) onResponseHeaders(m *wire.Message) error {
 	x.response.seen = true
 	h := readResponseHead(m.Headers)
 	x.response.status, x.response.stream = h.status, eventStream(h.contentType)
+	x.response.details = strings.Clone(m.Attributes.CodeDetails)
 	x.labels.Status = h.status
 	x.response.ended = m.EndOfStream
 	x.hideUsage(&h)

@@ -2,6 +2,7 @@ package processor
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/inferspan/inferspan/processor/meter"
@@ -16,7 +17,7 @@ func (x *exchange) tellRouter(r *meter.Record) {
 	}
 	d := route.Result{
 		Pool: r.Route.Pool, Endpoint: r.Route.Endpoint, Served: r.Route.Served,
-		Failure:      failure(r),
+		Failure:      failure(r, x.response.details),
 		TTFT:         r.FirstToken.V,
 		Model:        r.RequestModel.V,
 		PromptBytes:  x.request.promptBytes,
@@ -32,16 +33,25 @@ func (x *exchange) tellRouter(r *meter.Record) {
 	x.guard("route", func() { x.s.cfg.Router.Done(d) })
 }
 
-// failure is how the server failed the exchange. A timeout is its fault only
-// where nothing came: limits on how long an answer takes are the operator's.
-func failure(r *meter.Record) route.Failure {
+// failure is how the server failed the exchange, if it did. A timeout is its fault
+// only where nothing came: limits on how long an answer takes are the operator's.
+// Nor is it to blame for what Envoy answered without having tried it; details are
+// Envoy's response code details, "" where it does not tell.
+func failure(r *meter.Record, details string) route.Failure {
 	switch {
-	case r.Outcome == meter.HTTPError && r.Status >= http.StatusInternalServerError && r.Status != http.StatusNotImplemented:
-		return route.FailedStatus
 	case r.Outcome == meter.UpstreamReset:
 		return route.FailedReset
 	case r.Outcome == meter.Timeout && !r.FirstByte.OK:
 		return route.FailedTimeout
+	case r.Outcome != meter.HTTPError || r.Status < http.StatusInternalServerError || r.Status == http.StatusNotImplemented:
+		return route.NoFailure
+	case details == "" || details == "via_upstream":
+		return route.FailedStatus
+	case strings.HasSuffix(details, "timeout"):
+		return route.FailedTimeout
+	case strings.HasPrefix(details, "upstream_reset") && !strings.Contains(details, "overflow"):
+		return route.FailedConnect
+	default:
+		return route.NoFailure
 	}
-	return route.NoFailure
 }

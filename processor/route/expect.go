@@ -34,6 +34,7 @@ type expectations struct {
 type expectation struct {
 	span     [8]byte
 	state    *state
+	tokens   int64
 	deadline time.Duration
 	made     *reading // what the endpoint's server had said then
 	met      bool
@@ -74,11 +75,14 @@ func (r *Router) Expect(span [8]byte, l Load) {
 	if len(x.queue) == maxExpected {
 		x.release(heap.Pop(&x.queue).(*expectation)) //nolint:forcetypeassert // it holds nothing else
 	}
-	e := &expectation{span: span, state: s, deadline: now + patience(s), made: s.reading.Load()}
+	e := &expectation{
+		span: span, state: s, tokens: int64(l.Tokens), deadline: now + patience(s), made: s.reading.Load(),
+	}
 	if x.bySpan == nil {
 		x.bySpan = make(map[[8]byte]*expectation)
 	}
 	x.bySpan[span] = e
+	s.tokens.Add(e.tokens)
 	s.expected.Add(1)
 	heap.Push(&x.queue, e)
 	x.next.Store(int64(x.queue[0].deadline))
@@ -127,6 +131,7 @@ func (x *expectations) release(e *expectation) {
 	e.met = true
 	delete(x.bySpan, e.span)
 	e.state.expected.Add(-1)
+	e.state.tokens.Add(-e.tokens)
 }
 
 // patience is how long a request for s is expected.

@@ -24,9 +24,12 @@ func TestExpect(t *testing.T) {
 	s := newScript(t, onePool(Rules{}, a1, a2))
 	s.r.Expect(span(1), Load{Endpoint: a1})
 	s.r.Expect(span(1), Load{Endpoint: a1}) // once a span
-	s.r.Expect(span(2), Load{Endpoint: a1})
+	s.r.Expect(span(2), Load{Endpoint: a1, Tokens: 500})
 	s.r.Expect(span(3), Load{Endpoint: "10.9.9.9:80"}) // no endpoint of ours
 	s.expects(2)
+	if got := s.r.Endpoints()[0].Tokens; got != 500 {
+		t.Errorf("got %d tokens to read, want 500", got)
+	}
 	s.wants(a2, "two are expected at the other")
 	s.r.Arrived(span(1))
 	s.r.Arrived(span(1))
@@ -38,6 +41,9 @@ func TestExpect(t *testing.T) {
 	s.expects(0)
 	s.r.Arrived(span(2)) // too late: nothing
 	s.expects(0)
+	if got := s.r.Endpoints()[0].Tokens; got != 0 {
+		t.Errorf("got %d tokens to read, want none", got)
+	}
 }
 
 // A request is expected for as long as response headers take there.

@@ -13,8 +13,8 @@ import (
 // there from the beginning and of which nothing was heard.
 type state struct {
 	inFlight atomic.Int64 // exchanges. Invariant: >= 0
-	tokens   atomic.Int64 // of their prompts, as estimated. 0 where inFlight is 0
 	expected atomic.Int64 // decisions for it whose exchange another stream is to count
+	tokens   atomic.Int64 // of the prompts of both, as estimated. 0 where both are 0
 	// turn is the number of the pick that chose it last, 0 if none did.
 	turn   atomic.Uint64
 	member bool // some pool has it
