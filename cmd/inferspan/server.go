@@ -44,6 +44,7 @@ type server struct {
 	drainTimeout atomic.Int64
 
 	router    *route.Router
+	asker     *asker
 	telemetry *telemetry.Telemetry
 	service   *processor.Service
 	grpc      *grpc.Server
@@ -64,6 +65,8 @@ func newServer(ctx context.Context, c config.Config, version string, log *slog.L
 	if s.router, err = route.New(routes(c)); err != nil {
 		return nil, fmt.Errorf("set up routing: %w", err)
 	}
+	failed := func(pool, endpoint, reason string) { s.telemetry.ScrapeFailed(pool, endpoint, reason) }
+	s.asker = newAsker(c.Pools, s.router, failed, log)
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
@@ -81,6 +84,7 @@ func newServer(ctx context.Context, c config.Config, version string, log *slog.L
 		return nil
 	}
 	observed := telemetrySettings(c, version, log, live)
+	observed.Endpoints = func() []telemetry.Endpoint { return endpointStates(s.router.Endpoints()) }
 	observed.ClockOffset = func() (time.Duration, bool) {
 		if s := service.Load(); s != nil {
 			return s.ClockOffset()
@@ -143,6 +147,7 @@ func (s *server) apply(c config.Config) error {
 		return fmt.Errorf("set up telemetry: %w", err)
 	}
 	s.service.Apply(processorSettings(c, s.log, s.router, s.telemetry, nil))
+	s.asker.apply(c.Pools)
 	s.drainTimeout.Store(int64(c.DrainTimeout))
 	return nil
 }
@@ -168,6 +173,7 @@ func (s *server) run(ctx context.Context, beside func(context.Context)) error {
 		defer close(besideEnded)
 		beside(besideCtx)
 	}()
+	endAsking := s.asker.start(ctx)
 	s.setReady(true)
 	s.log.Info("ready", "listen", address(s.listener), "admin", address(s.adminListener))
 
@@ -185,6 +191,7 @@ func (s *server) run(ctx context.Context, beside func(context.Context)) error {
 	s.log.Info("drain", "exchanges", len(s.service.Live()), "timeout", time.Duration(s.drainTimeout.Load()).String())
 	ctx = context.WithoutCancel(ctx)
 	s.drain(ctx)
+	endAsking()
 	s.flush(ctx)
 	if err := <-ext; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		failure = fmt.Errorf("serve ext_proc on %s: %w", address(s.listener), err)

@@ -62,6 +62,8 @@ type Pool struct {
 	// Endpoints are distinct, in canonical spelling. None: requests for the
 	// pool are answered with 503.
 	Endpoints []Endpoint `yaml:"endpoints"`
+	Scrape    Scrape     `yaml:"scrape"`
+	Health    Health     `yaml:"health"`
 }
 
 // Trace is about spans: whose context they continue and how much they say.

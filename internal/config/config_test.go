@@ -46,14 +46,21 @@ func TestParse_Invalid(t *testing.T) {
 	}
 }
 
+// poolOf is a pool of which nothing else is said.
+func poolOf(name string, endpoints ...Endpoint) Pool {
+	p := Pool{Name: name, Endpoints: append([]Endpoint{}, endpoints...)}
+	p.setDefaults()
+	return p
+}
+
 func TestParse_Valid(t *testing.T) {
 	smallest := Default()
-	smallest.Pools = []Pool{{Name: "default", Endpoints: []Endpoint{"127.0.0.1:8001", "127.0.0.1:8002"}}}
+	smallest.Pools = []Pool{poolOf("default", "127.0.0.1:8001", "127.0.0.1:8002")}
 
 	models := Default()
 	models.Pools = []Pool{
-		{Name: "default", Endpoints: []Endpoint{"127.0.0.1:8001"}},
-		{Name: "canary", Endpoints: []Endpoint{}},
+		poolOf("default", "127.0.0.1:8001"),
+		poolOf("canary"),
 	}
 	models.Models = []Model{{Name: "llama", Aliases: []string{"gpt-4"}, Prefixes: []string{"llama-"}, Targets: []Target{
 		{Pool: "default", Model: "llama-v2", Weight: 90},
@@ -65,8 +72,12 @@ func TestParse_Valid(t *testing.T) {
 		Admin:        "[::1]:9464",
 		DrainTimeout: 2 * time.Minute,
 		Pools: []Pool{
-			{Name: "default", Endpoints: []Endpoint{"127.0.0.1:8001", "[fd00::7]:8000"}},
-			{Name: "again", Endpoints: []Endpoint{"127.0.0.1:8001", "[fd00::7]:8000"}},
+			poolOf("default", "127.0.0.1:8001", "[fd00::7]:8000"),
+			{
+				Name: "again", Endpoints: []Endpoint{"127.0.0.1:8001", "[fd00::7]:8000"},
+				Scrape: Scrape{Interval: time.Second, Timeout: 300 * time.Millisecond, Path: "/m?name[]=vllm:num_requests_running", Port: 9100},
+				Health: Health{Interval: 10 * time.Second, Timeout: 2 * time.Second, Path: "/ping", Port: 9101, Failures: 5},
+			},
 		},
 		Models: []Model{{Name: "7", Targets: []Target{
 			{Pool: "default", Weight: 1},

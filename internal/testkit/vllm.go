@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -43,6 +44,9 @@ type VLLM struct {
 	served chan struct{}
 	closed chan struct{}
 
+	playing atomic.Int64 // requests that are being answered
+	health  atomic.Int64 // the status that says how it is
+
 	mu       sync.Mutex
 	queue    []Script
 	received []Received
@@ -69,6 +73,7 @@ func NewVLLM(o VLLMOptions) (*VLLM, error) {
 		return nil, fmt.Errorf("listening for the stand-in vLLM: %w", err)
 	}
 	v := &VLLM{o: o, ln: ln, served: make(chan struct{}), closed: make(chan struct{}), arrived: make(chan struct{})}
+	v.SetHealth(http.StatusOK)
 	v.server = &http.Server{Handler: v, ReadHeaderTimeout: 10 * time.Second}
 	go func() {
 		defer close(v.served)
@@ -136,6 +141,12 @@ func (v *VLLM) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		echo(w, r)
 		return
 	}
+	if r.UserAgent() == asker {
+		v.tell(w, r)
+		return
+	}
+	v.playing.Add(1)
+	defer v.playing.Add(-1)
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler) // the request broke off: there is no one to answer

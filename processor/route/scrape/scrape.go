@@ -21,6 +21,7 @@ import (
 
 // Target is a server and how it is asked.
 type Target struct {
+	Pool    string // by which it is counted
 	Address string // ip:port, where its requests go
 	Metrics Page
 	Health  Page
@@ -51,7 +52,7 @@ type Config struct {
 	Router  Router
 	// Failed takes each failure to read a page of metrics, by one of the reasons
 	// below; nil: they are not counted.
-	Failed func(address, reason string)
+	Failed func(t Target, reason string)
 	Logger *slog.Logger
 	// Transport gets the pages; nil: plain HTTP, without a proxy.
 	Transport http.RoundTripper
@@ -94,7 +95,7 @@ type Scraper struct {
 // New makes a Scraper; Run has it work.
 func New(c Config) *Scraper {
 	if c.Failed == nil {
-		c.Failed = func(string, string) {}
+		c.Failed = func(Target, string) {}
 	}
 	if c.Transport == nil {
 		c.Transport = newTransport()

@@ -53,10 +53,10 @@ func (f *fleet) scraper() *Scraper {
 			return slices.Clone(f.targets)
 		},
 		Router: f,
-		Failed: func(address, reason string) {
+		Failed: func(t Target, reason string) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.failures[address+" "+reason]++
+			f.failures[t.Address+" "+reason]++
 		},
 		Logger:    slog.New(slog.NewTextHandler(&f.log, nil)),
 		Transport: f,

@@ -65,7 +65,7 @@ func (s *Scraper) metricsOf(t Target) func(context.Context) time.Duration {
 			}
 			return max(absentInterval, t.Metrics.Interval)
 		case err != nil:
-			s.config.Failed(t.Address, reasonOf(err))
+			s.config.Failed(t, reasonOf(err))
 			if failures++; failures == failuresToTell {
 				told = true
 				log.Warn("the metrics of an endpoint can't be read", "error", err, "failures", failures)
