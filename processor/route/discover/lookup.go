@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,7 +40,7 @@ func lookup(ctx context.Context, d DNS) ([]route.Endpoint, time.Duration, error)
 		var addrs []netip.Addr
 		addrs, ttl, err = r.addresses(ctx, d.Name, dns.StringToType[d.Record])
 		for _, a := range addrs {
-			out = append(out, route.Endpoint{Address: netip.AddrPortFrom(a, uint16(d.Port)).String()})
+			out = append(out, route.Endpoint{Address: net.JoinHostPort(a.String(), strconv.Itoa(d.Port))})
 		}
 	}
 	if err == nil && len(out) == 0 {

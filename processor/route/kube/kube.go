@@ -1,0 +1,67 @@
+// Package kube finds the endpoints of pools in Kubernetes: the pods of an
+// InferencePool, or the EndpointSlices of a Service.
+//
+// Each source watches its objects by client-go's reflectors, which list them,
+// follow what changes, and begin anew by themselves where the connection or the
+// API server is lost. Only what says something of an endpoint is kept of an
+// object.
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// cluster is a connection to an API server. The client is the dynamic one: the
+// generated clients would bring every type of Kubernetes into the program.
+type cluster struct {
+	dynamic.Interface
+
+	http *http.Client
+	// namespace is where objects are that are named without one.
+	namespace string
+}
+
+// connect returns a connection by a kubeconfig file, or where that is empty, by
+// the service account of the pod that this runs in. It asks nothing yet.
+func connect(kubeconfig string) (*cluster, error) {
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil)
+	config, err := loaded.ClientConfig()
+	if kubeconfig == "" && clientcmd.IsEmptyConfig(err) {
+		err = errors.New("this is no pod of a cluster; set `kubernetes.kubeconfig`")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read how to reach Kubernetes: %w", err)
+	}
+	namespace, _, err := loaded.Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("read the namespace: %w", err)
+	}
+	config.UserAgent = "inferspan"
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("read how to reach Kubernetes: %w", err)
+	}
+	api, err := dynamic.NewForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("read how to reach Kubernetes: %w", err)
+	}
+	return &cluster{Interface: api, http: client, namespace: namespace}, nil
+}
+
+func (c *cluster) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
+
+// where returns namespace, or where that is empty, the connection's own.
+func (c *cluster) where(namespace string) string {
+	if namespace == "" {
+		return c.namespace
+	}
+	return namespace
+}

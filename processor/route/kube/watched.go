@@ -1,0 +1,165 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// retry is how long a reflector waits before it tries again.
+var retry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 10 * time.Second}
+
+// watched are the objects of one resource that a selection holds, each as the
+// part T of it, as they are now. It is the store of a reflector.
+type watched[T any] struct {
+	resource string // for errors
+	signal   signal
+	stop     func() // ends the reflector, and returns when it has ended
+
+	mu    sync.Mutex
+	parts map[string]part[T] // by the object's name; nil until the first list
+	err   error              // why the API server can't be followed; nil: it is
+}
+
+// part is a T, or why it can't be read.
+type part[T any] struct {
+	T   T
+	err error
+}
+
+// signal says that something may have changed. What has not been taken yet is
+// not said twice.
+type signal chan struct{}
+
+func (s signal) raise() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}
+
+// watchObjects begins to follow the objects of a namespace that narrow selects.
+func watchObjects[T any](ctx context.Context, c *cluster, resource schema.GroupVersionResource, namespace string,
+	s signal, narrow func(*metav1.ListOptions),
+) *watched[T] {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &watched[T]{resource: resource.Resource, signal: s}
+	api := c.Resource(resource).Namespace(namespace)
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			narrow(&o)
+			list, err := api.List(ctx, o)
+			w.note(ctx, "list", err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			narrow(&o)
+			events, err := api.Watch(ctx, o)
+			w.note(ctx, "watch", err)
+			return events, err
+		},
+	}
+	backoff := retry
+	r := cache.NewReflectorWithOptions(source, &unstructured.Unstructured{}, w, cache.ReflectorOptions{
+		Name: "inferspan", TypeDescription: resource.Resource, Backoff: &backoff,
+	})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.RunWithContext(ctx)
+	}()
+	w.stop = func() { cancel(); <-ended }
+	return w
+}
+
+// note takes what became of a call of the API server.
+func (w *watched[T]) note(ctx context.Context, verb string, err error) {
+	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return // the end, or a version that has gone: it is listed anew
+	}
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w", verb, w.resource, err)
+	}
+	w.mu.Lock()
+	w.err = err
+	w.mu.Unlock()
+	w.signal.raise()
+}
+
+// now returns the objects' parts. ok is false before the first list, and with an
+// error, which says why they may be out of date.
+func (w *watched[T]) now() (parts []T, ok bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return nil, false, w.err
+	}
+	for _, p := range w.parts {
+		if p.err != nil {
+			return nil, false, p.err
+		}
+		parts = append(parts, p.T)
+	}
+	return parts, w.parts != nil, nil
+}
+
+// set keeps the part of one object. w.mu is held.
+func (w *watched[T]) set(obj any) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return // the reflector checks types: it never gets here
+	}
+	var p part[T]
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &p.T); err != nil {
+		p.err = fmt.Errorf("read %s %s: %w", w.resource, object(u.GetNamespace(), u.GetName()), err)
+	}
+	w.parts[u.GetName()] = p
+}
+
+// Add implements cache.ReflectorStore.
+func (w *watched[T]) Add(obj any) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.set(obj)
+	w.signal.raise()
+	return nil
+}
+
+// Update implements cache.ReflectorStore.
+func (w *watched[T]) Update(obj any) error { return w.Add(obj) }
+
+// Delete implements cache.ReflectorStore.
+func (w *watched[T]) Delete(obj any) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		delete(w.parts, u.GetName())
+	}
+	w.signal.raise()
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (w *watched[T]) Replace(list []any, _ string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.parts = make(map[string]part[T], len(list))
+	for _, obj := range list {
+		w.set(obj)
+	}
+	w.signal.raise()
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (w *watched[T]) Resync() error { return nil }
