@@ -16,6 +16,7 @@ type fakeTelemetry struct {
 	begins  []Begin
 	records []*meter.Record
 	firsts  []meter.Milestone
+	servers []string // whom each of firsts is credited to
 	routed  []meter.Route
 	counts  map[string]int
 	phases  map[string]int
@@ -48,11 +49,12 @@ func (f *fakeTelemetry) Begin(b Begin) meter.Trace {
 	return f.trace
 }
 
-func (f *fakeTelemetry) First(m meter.Milestone, _ time.Duration, _ meter.Labels) {
+func (f *fakeTelemetry) First(m meter.Milestone, _ time.Duration, l meter.Labels) {
 	f.enter("First")
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.firsts = append(f.firsts, m)
+	f.servers = append(f.servers, l.Endpoint)
 }
 
 func (f *fakeTelemetry) Routed(r meter.Route, _ meter.Labels) {
