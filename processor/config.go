@@ -53,6 +53,9 @@ type Config struct {
 	HandoverKey handover.Key
 	// Capture names request headers whose values go into the record.
 	Capture []Capture
+	// DropBaggage has the baggage of clients removed, which goes with a trace
+	// context that is not continued.
+	DropBaggage bool
 	// Trusted says whose wishes about telemetry count.
 	Trusted Trusted
 	// Meter tunes the measuring of each exchange.

@@ -41,6 +41,7 @@ type requestHead struct {
 	contentLength           int64    // 0: not said
 	session                 string   // of the conversation, "" for none
 	handover                string   // of the deciding filter, "" for none
+	baggage                 bool     // it has some
 	control                 []string // names of control headers, each once
 }
 
@@ -76,6 +77,8 @@ func readRequestHead(hs []wire.Header, sessions []string) requestHead {
 				h.tracestate += ","
 			}
 			h.tracestate += e.Value
+		case baggageHeader:
+			h.baggage = true
 		case "content-type":
 			h.contentType = strings.Clone(e.Value)
 		case contentLengthHeader:

@@ -72,7 +72,7 @@ func (x *exchange) onRequestHeaders(m *wire.Message) error {
 		return x.pass(m.Phase)
 	}
 	x.beginRequest(readRequestHead(m.Headers, x.cfg.SessionHeaders))
-	x.request.wish = x.cfg.Trusted.wishOf(m.Headers)
+	x.request.wish, x.start.Wanted = x.cfg.Trusted.wishes(m.Headers)
 	x.start.Captured = captured(x.cfg.Capture, m.Headers)
 	x.recordRequest(m)
 	x.request.hasBody = !m.EndOfStream
@@ -302,10 +302,14 @@ func (x *exchange) readSoFar() {
 	x.stopScan()
 }
 
-// strip has the client's copies of control headers removed, once, and its wish
-// for a content coding where that is to be.
+// strip has the client's copies of control headers removed, once, and its baggage
+// and its wish for a content coding where that is to be.
 func (x *exchange) strip() {
 	x.plainOnly()
+	if x.cfg.DropBaggage && x.request.head.baggage {
+		x.reply.Remove = append(x.reply.Remove, baggageHeader)
+		x.request.head.baggage = false
+	}
 	x.reply.Remove = append(x.reply.Remove, x.request.head.control...)
 	x.request.head.control = nil
 }

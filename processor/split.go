@@ -36,7 +36,7 @@ func (x *exchange) handOver() {
 	r := &x.request
 	h := handover.Handover{
 		Trace: x.start.Trace, Start: x.start.At, Source: x.start.Source, Elapsed: x.at(x.s.cfg.Now()),
-		Asked: r.asked, Options: r.options, Usage: r.usage, Route: x.route,
+		Wanted: x.start.Wanted, Asked: r.asked, Options: r.options, Usage: r.usage, Route: x.route,
 		Tokens: r.tokens, PromptBytes: r.promptBytes,
 	}
 	if r.rewriter != nil {
@@ -73,7 +73,7 @@ func (x *exchange) takeOver() {
 	} else if h.Source != meter.StartEnvoy {
 		h.Route.Start = max(0, x.at(x.last)-h.Elapsed+h.Route.Start)
 	}
-	x.start.Trace = h.Trace
+	x.start.Trace, x.start.Wanted = h.Trace, h.Wanted
 	h.Asked.Dialect = r.dialect
 	r.scanner, r.asked, r.options, r.usage, r.promptBytes = nil, h.Asked, h.Options, h.Usage, h.PromptBytes
 	x.route = h.Route

@@ -10,6 +10,7 @@ import (
 const (
 	traceparentHeader = "traceparent"
 	tracestateHeader  = "tracestate"
+	baggageHeader     = "baggage"
 	traceIDHeader     = "x-trace-id"
 )
 

@@ -2,13 +2,26 @@ package processor
 
 import (
 	"crypto/subtle"
+	"math"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/inferspan/inferspan/processor/meter"
 	"github.com/inferspan/inferspan/processor/wire"
 )
 
 // wishHeader is what a trusted client asks of its exchange's trace.
 const wishHeader = ownPrefix + "trace"
+
+// The headers in which a trusted client says within what times it wants its
+// exchange, in milliseconds: ours, and those of inference gateways, new and old.
+// The first that says a time counts.
+var (
+	ttftHeaders     = []string{ownPrefix + "slo-ttft-ms", "x-llm-d-slo-ttft-ms", "x-slo-ttft-ms"}
+	tpotHeaders     = []string{ownPrefix + "slo-tpot-ms", "x-llm-d-slo-tpot-ms", "x-slo-tpot-ms"}
+	durationHeaders = []string{ownPrefix + "slo-duration-ms"}
+)
 
 // Trusted says whose wishes about telemetry count: those of requests with the
 // header Header, once, and Value as its value. It is a secret that clients and
@@ -32,15 +45,44 @@ func (t Trusted) trusts(hs []wire.Header) bool {
 	return found == 1 && same == 1
 }
 
-// wishOf is what the request asks of its trace, "" where it may not ask.
-func (t Trusted) wishOf(hs []wire.Header) string {
+// wishes are what the request asks of its trace and within what times it wants its
+// exchange, nothing where it may not ask.
+func (t Trusted) wishes(hs []wire.Header) (trace string, wanted meter.Thresholds) {
 	if !t.trusts(hs) {
-		return ""
+		return "", wanted
 	}
+	trace, _ = first(hs, wishHeader)
+	wanted.TTFT, wanted.TPOT = milliseconds(hs, ttftHeaders), milliseconds(hs, tpotHeaders)
+	wanted.Duration = milliseconds(hs, durationHeaders)
+	return strings.Clone(trace), wanted
+}
+
+// first is the first header of the name, in any case.
+func first(hs []wire.Header, name string) (value string, ok bool) {
 	for _, h := range hs {
-		if strings.EqualFold(h.Name, wishHeader) {
-			return strings.Clone(h.Value)
+		if strings.EqualFold(h.Name, name) {
+			return h.Value, true
 		}
 	}
-	return ""
+	return "", false
+}
+
+// maxWanted is the longest time that is taken for one.
+const maxWanted = 24 * time.Hour
+
+// milliseconds is the time that the first of names says that says one, 0 where
+// none does.
+func milliseconds(hs []wire.Header, names []string) time.Duration {
+	for _, name := range names {
+		text, ok := first(hs, name)
+		if !ok {
+			continue
+		}
+		ms, err := strconv.ParseFloat(text, 64)
+		d := ms * float64(time.Millisecond)
+		if err == nil && d >= 1 && d <= float64(maxWanted) {
+			return time.Duration(math.Round(d))
+		}
+	}
+	return 0
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
@@ -119,7 +120,40 @@ func extract(parent, state string) trace.SpanContext {
 		return trace.SpanContext{}
 	}
 	ctx := propagation.TraceContext{}.Extract(context.Background(), contextHeaders{parent, state})
-	return trace.SpanContextFromContext(ctx)
+	sc := trace.SpanContextFromContext(ctx)
+	return sc.WithTraceState(capped(sc.TraceState()))
+}
+
+const (
+	// maxState is how much of a tracestate is handed on: no less than the W3C asks
+	// for, and with it all that most send.
+	maxState = 512
+	// longMember is the length from which a member is left out first.
+	longMember = 128
+)
+
+// capped is s, cut to maxState bytes as the W3C says: first its long members are
+// left out, then those that changed longest ago, which are the last.
+func capped(s trace.TraceState) trace.TraceState {
+	for _, long := range []int{longMember, 0} {
+		size := len(s.String())
+		if size <= maxState {
+			return s
+		}
+		var keys []string
+		s.Walk(func(key, value string) bool {
+			if len(key)+1+len(value) > long {
+				keys = append(keys, key)
+			}
+			return true
+		})
+		for _, key := range slices.Backward(keys) {
+			if len(s.String()) > maxState {
+				s = s.Delete(key)
+			}
+		}
+	}
+	return s
 }
 
 func newTraceID() (id trace.TraceID) {

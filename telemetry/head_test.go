@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"strings"
 	"testing"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -27,6 +28,28 @@ func (s *spySampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.Sampli
 	s.calls++
 	s.last = p
 	return s.Sampler.ShouldSample(p)
+}
+
+// TestTracestateIsCapped: as the W3C says, long members first and then the last.
+func TestTracestateIsCapped(t *testing.T) {
+	member := func(key string, size int) string { return key + "=" + strings.Repeat("v", size-len(key)-1) }
+	list := func(members ...string) string { return strings.Join(members, ",") }
+	short, most, long := member("s", 100), member("m", 128), member("l", 129)
+	short2, short3, short4, short5 := member("t", 100), member("u", 100), member("v", 100), member("w", 107)
+	for name, c := range map[string]struct{ state, want string }{
+		"none":              {"", ""},
+		"short":             {list(short, long), list(short, long)},
+		"to the byte":       {list(short, short2, short3, short4, member("w", 108)), list(short, short2, short3, short4, member("w", 108))},
+		"long first":        {list(long, short, short2, short3, most), list(short, short2, short3, most)},
+		"the last long one": {list(long, member("k", 200), short, member("x", 180)), list(long, member("k", 200), short)},
+		"then the last":     {list(short, short2, short3, short4, short5, member("x", 3)), list(short, short2, short3, short4, short5)},
+		"not a list":        {"=", ""},
+	} {
+		h := newHead(traceConfig("", "", ""), sdktrace.AlwaysSample())
+		if got := h.begin(meter.Begin{ClientTraceparent: clientSampled, ClientTracestate: c.state}).State; got != c.want {
+			t.Errorf("%s: %d bytes %.60s, want %d bytes", name, len(got), got, len(c.want))
+		}
+	}
 }
 
 func traceConfig(client, sampled, upstream string) TraceConfig {

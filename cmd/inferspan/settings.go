@@ -111,6 +111,7 @@ func processorSettings(c config.Config, log *slog.Logger, r *route.Router, t *te
 		PreventCompression: c.Response.Compression == "prevent",
 		AskUsage:           askUsage[c.Usage.Ask],
 		Trusted:            trustedSettings(c.Trusted, log),
+		DropBaggage:        c.Trace.ClientContext != "parent",
 		Capture:            captures(c.Attributes.FromHeaders),
 		HandoverKey:        handoverKey(c.Handover, log),
 		Meter: meter.Options{

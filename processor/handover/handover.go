@@ -37,6 +37,8 @@ type Handover struct {
 	Start   time.Time
 	Source  meter.StartSource
 	Elapsed time.Duration
+	// Wanted is what a trusted client wants of the exchange.
+	Wanted meter.Thresholds
 	// Asked is what was asked, but for the dialect, which follows from the path.
 	// Options: the request has stream options of its own. Usage is what we asked
 	// for besides.
