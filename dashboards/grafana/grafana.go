@@ -4,6 +4,7 @@
 //	query.go      PromQL over the metrics of package telemetry
 //	panel.go      the forms of panels: a tile, a time series, percentiles
 //	overview.go   what the dashboard shows, row by row
+//	endpoints.go  the row of single model servers
 //
 // inferspan.json is made from it by go generate; tests check that it is
 // current, that every metric and label it asks for is one that we export, and

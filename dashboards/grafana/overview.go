@@ -26,6 +26,7 @@ func overview() *dashboard.DashboardBuilder {
 		{"Traffic", traffic()},
 		{"Latency", latency()},
 		{"Tokens", tokens()},
+		{"Endpoints", endpoints()},
 		{"Inferspan itself", itself()},
 	} {
 		b = b.WithRow(dashboard.NewRowBuilder(row.title))

@@ -32,6 +32,15 @@ const (
 	metricSent        = "inferspan_telemetry_sent_total"
 	metricDropped     = "inferspan_telemetry_dropped_total"
 	metricBuildInfo   = "inferspan_build_info"
+
+	metricEndpointInFlight = "inferspan_endpoint_inflight"
+	metricEndpointQueue    = "inferspan_endpoint_queue"
+	metricEndpointKVUsage  = "inferspan_endpoint_kv_usage_ratio"
+	metricEndpointHealthy  = "inferspan_endpoint_healthy"
+	metricEndpointTTFT     = "inferspan_endpoint_time_to_first_token_seconds"
+	metricEndpointTPOT     = "inferspan_endpoint_time_per_output_token_seconds"
+	metricEndpointRequests = "inferspan_endpoint_requests_total"
+	metricScrapeFailures   = "inferspan_endpoint_scrape_failures_total"
 )
 
 // The labels that queries group by or match.
@@ -44,6 +53,8 @@ const (
 	labelStage   = "inferspan_stage"
 	labelReason  = "inferspan_reason"
 	labelPhase   = "inferspan_phase"
+
+	labelEndpoint = "inferspan_endpoint"
 )
 
 // chosen selects what the dashboard's variables choose; ours also where a
@@ -65,6 +76,10 @@ func sum(expr string, by ...string) string {
 	}
 	return fmt.Sprintf("sum by (%s) (%s)", strings.Join(by, ", "), expr)
 }
+
+// most and least are the largest and the smallest of an expression, by a label.
+func most(expr, by string) string  { return fmt.Sprintf("max by (%s) (%s)", by, expr) }
+func least(expr, by string) string { return fmt.Sprintf("min by (%s) (%s)", by, expr) }
 
 // quantile is a quantile of a histogram, by labels where some are given.
 func quantile(q float64, metric, selector string, by ...string) string {
@@ -90,10 +105,15 @@ const failedStatus = "5..|429"
 // failed is the rate of the requests of the class failed.
 func failed(by ...string) string {
 	return sum(
-		rate(metricRequests, chosen, fmt.Sprintf(`%s=~"%s"`, labelOutcome, strings.Join(outcomes(meter.ClassFailed), "|")))+
+		rate(metricRequests, chosen, outcomeIs(outcomes(meter.ClassFailed)...))+
 			" or "+
 			rate(metricRequests, chosen, fmt.Sprintf(`%s="%s"`, labelOutcome, meter.HTTPError), fmt.Sprintf(`%s=~"%s"`, labelStatus, failedStatus)),
 		by...)
+}
+
+// outcomeIs matches some outcomes.
+func outcomeIs(names ...string) string {
+	return fmt.Sprintf(`%s=~"%s"`, labelOutcome, strings.Join(names, "|"))
 }
 
 // outcomes are those of some classes. That of http_error depends on its status;
