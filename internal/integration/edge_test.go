@@ -115,19 +115,26 @@ func newEdge(t *testing.T, form string) *edge {
 
 func (e *edge) startInferspan(config string) {
 	e.t.Helper()
+	e.inferspan = e.startReplica(e.listen, config)
+	e.listen = e.inferspan.Listen
+}
+
+// startReplica starts an inferspan that listens at listen, or where there is room.
+func (e *edge) startReplica(listen, config string) *testkit.Inferspan {
+	e.t.Helper()
 	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
 	defer cancel()
 	i, err := testkit.StartInferspan(ctx, testkit.InferspanOptions{
-		Binary: binary, Dir: e.t.TempDir(), Listen: e.listen, Config: config, Env: e.sink.Env(),
+		Binary: binary, Dir: e.t.TempDir(), Listen: listen, Config: config, Env: e.sink.Env(),
 	})
 	e.must(err)
-	e.inferspan, e.listen = i, i.Listen
 	e.t.Cleanup(func() {
 		i.Kill()
 		if e.t.Failed() {
 			e.t.Logf("inferspan wrote:\n%s", i.Log())
 		}
 	})
+	return i
 }
 
 func (e *edge) startEnvoy() {
