@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -23,14 +24,17 @@ func (e environment) exportTLS(signal string) *tls.Config {
 		return e.value("OTEL_EXPORTER_OTLP_" + name)
 	}
 	f := &tlsFiles{ca: value("CERTIFICATE"), cert: value("CLIENT_CERTIFICATE"), key: value("CLIENT_KEY")}
-	endpoint, err := url.Parse(value("ENDPOINT"))
-	if err != nil || endpoint.Hostname() == "" || f.ca == "" && (f.cert == "" || f.key == "") {
-		return nil // what is wrong with an endpoint, the exporter says
-	}
-	if endpoint.Scheme == "http" || endpoint.Scheme != "https" && strings.EqualFold(value("INSECURE"), "true") {
+	if f.ca == "" && (f.cert == "" || f.key == "") {
 		return nil
 	}
-	f.host = endpoint.Hostname()
+	// What is wrong with an endpoint, the exporter says. Of several, which only
+	// gRPC's own resolvers take, it reads the files once.
+	scheme, host := endpointHost(value("ENDPOINT"))
+	plain := scheme == "http" || scheme == "unix" || scheme != "https" && strings.EqualFold(value("INSECURE"), "true")
+	if host == "" || plain {
+		return nil
+	}
+	f.host = host
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if f.cert != "" && f.key != "" {
 		c.GetClientCertificate = f.clientCertificate
@@ -42,6 +46,31 @@ func (e environment) exportTLS(signal string) *tls.Config {
 		c.VerifyConnection = f.verify
 	}
 	return c
+}
+
+// endpointHost returns the scheme of an endpoint and the one host that it names,
+// "" where it names none. It is a URL of HTTP, or a target of gRPC: host:port, or
+// with a resolver as in dns:host:port and dns:///host:port, whose name is the scheme
+// then.
+func endpointHost(endpoint string) (scheme, host string) {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return "", ""
+	}
+	switch {
+	case u.Scheme == "http", u.Scheme == "https", u.Scheme == "":
+		return u.Scheme, u.Hostname()
+	case u.Opaque != "" && strings.Trim(u.Opaque, "0123456789") == "":
+		return "", u.Scheme // a host with its port reads as a scheme
+	}
+	target := u.Opaque + strings.TrimPrefix(u.Path, "/")
+	if host, _, err = net.SplitHostPort(target); err == nil {
+		return u.Scheme, host
+	}
+	if strings.ContainsAny(target, ":,/") {
+		return u.Scheme, ""
+	}
+	return u.Scheme, target
 }
 
 // tlsFiles are the files of an exporter. What was read last without a fault is

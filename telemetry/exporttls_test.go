@@ -169,6 +169,20 @@ func TestExportTLS_Host(t *testing.T) {
 	}
 }
 
+func TestEndpointHost(t *testing.T) {
+	for endpoint, want := range map[string][2]string{
+		"https://collector:4317": {"https", "collector"}, "HTTP://collector": {"http", "collector"}, "https://[::1]:4317/base": {"https", "::1"},
+		"collector:4317": {"", "collector"}, "//collector:4317": {"", "collector"},
+		"dns:///collector:4317": {"dns", "collector"}, "dns:collector:4317": {"dns", "collector"}, "dns:///collector": {"dns", "collector"},
+		"dns://resolver/collector:4317": {"dns", "collector"}, "passthrough:///[::1]:4317": {"passthrough", "::1"},
+		"ipv4:10.0.0.1:4317,10.0.0.2:4317": {"ipv4", ""}, "unix:///run/otel.sock": {"unix", ""}, ":": {"", ""}, "": {"", ""},
+	} {
+		if scheme, host := endpointHost(endpoint); scheme != want[0] || host != want[1] {
+			t.Errorf("%s: %q, %q, want %q", endpoint, scheme, host, want)
+		}
+	}
+}
+
 func TestExportTLS_NotNeeded(t *testing.T) {
 	const ca = "OTEL_EXPORTER_OTLP_CERTIFICATE=ca"
 	for _, env := range [][]string{
@@ -176,6 +190,8 @@ func TestExportTLS_NotNeeded(t *testing.T) {
 		{ca, "OTEL_EXPORTER_OTLP_ENDPOINT=http://a"},
 		{ca, "OTEL_EXPORTER_OTLP_ENDPOINT=https://a", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://a"},
 		{ca, "OTEL_EXPORTER_OTLP_ENDPOINT=grpc://a", "OTEL_EXPORTER_OTLP_INSECURE=true"},
+		{ca, "OTEL_EXPORTER_OTLP_ENDPOINT=unix:/run/otel.sock"},
+		{ca, "OTEL_EXPORTER_OTLP_ENDPOINT=a:4317", "OTEL_EXPORTER_OTLP_INSECURE=true"},
 		{ca}, {ca, "OTEL_EXPORTER_OTLP_ENDPOINT=:"},
 		{"OTEL_EXPORTER_OTLP_CLIENT_KEY=key", "OTEL_EXPORTER_OTLP_ENDPOINT=https://a"},
 	} {
@@ -223,7 +239,9 @@ func TestExportTLS_Exports(t *testing.T) {
 		name, value, _ := strings.Cut(pair, "=")
 		t.Setenv(name, value)
 	}
-	for protocol, endpoint := range map[string]string{protocolHTTP: h.URL, protocolGRPC: "https://" + l.Addr().String()} {
+	for endpoint, protocol := range map[string]string{
+		h.URL: protocolHTTP, "https://" + l.Addr().String(): protocolGRPC, "dns:///" + l.Addr().String(): protocolGRPC,
+	} {
 		t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
 		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
 		c := quiet()
@@ -235,7 +253,7 @@ func TestExportTLS_Exports(t *testing.T) {
 		play(tel, richRecord())
 		shut(t, tel)
 	}
-	if overHTTP.Load() < 2 || overGRPC.Load() < 2 {
+	if overHTTP.Load() < 2 || overGRPC.Load() < 4 {
 		t.Errorf("%d exports over HTTP, %d over gRPC, want spans and metrics over both", overHTTP.Load(), overGRPC.Load())
 	}
 }
