@@ -18,7 +18,7 @@ func routes(c config.Config) route.Config {
 	for _, p := range c.Pools {
 		pool := route.Pool{Name: p.Name}
 		for _, e := range p.Endpoints {
-			pool.Endpoints = append(pool.Endpoints, route.Endpoint{Address: string(e)})
+			pool.Endpoints = append(pool.Endpoints, route.Endpoint{Address: string(e.Address), Weight: e.Weight})
 		}
 		r.Pools = append(r.Pools, pool)
 	}

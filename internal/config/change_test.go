@@ -12,7 +12,8 @@ import (
 func TestChange(t *testing.T) {
 	running := Default()
 	next := Default()
-	next.Pools = []Pool{{Name: "default", Endpoints: []Endpoint{"127.0.0.1:8001"}}}
+	next.Pools = []Pool{poolOf("default", "127.0.0.1:8001")}
+	next.Kubernetes.Kubeconfig = "/k"
 	next.DrainTimeout = time.Minute
 	next.Request.HoldLimit = mib
 	next.Log = Log{Level: "debug", Format: "text"}
@@ -23,12 +24,12 @@ func TestChange(t *testing.T) {
 	got, ch := running.Change(next)
 	want := Default()
 	want.Trace.Detail = "off"
-	want.Pools, want.DrainTimeout, want.Request.HoldLimit, want.Log.Level = next.Pools, next.DrainTimeout, next.Request.HoldLimit, "debug"
+	want.Pools, want.Kubernetes, want.DrainTimeout, want.Request.HoldLimit, want.Log.Level = next.Pools, next.Kubernetes, next.DrainTimeout, next.Request.HoldLimit, "debug"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the configuration (-want +got):\n%s", diff)
 	}
 	wantChange := Change{
-		Applied: []string{"drain_timeout", "pools", "trace.detail", "request.hold_limit", "log.level"},
+		Applied: []string{"drain_timeout", "pools", "kubernetes.kubeconfig", "trace.detail", "request.hold_limit", "log.level"},
 		Restart: []string{"listen", "tls", "trace.events", "log.format"},
 	}
 	if diff := cmp.Diff(wantChange, ch); diff != "" {

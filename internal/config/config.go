@@ -30,6 +30,7 @@ type Config struct {
 	DrainTimeout time.Duration `yaml:"drain_timeout" min:"0s" change:"live"`
 	Pools        []Pool        `yaml:"pools" change:"live"`
 	Models       []Model       `yaml:"models" change:"live"`
+	Kubernetes   Kubernetes    `yaml:"kubernetes"`
 	Trace        Trace         `yaml:"trace"`
 	Attributes   Attributes    `yaml:"attributes"`
 	Metrics      Metrics       `yaml:"metrics"`
@@ -59,11 +60,13 @@ type TLS struct {
 // Pool is a set of interchangeable model servers.
 type Pool struct {
 	Name string `yaml:"name"`
-	// Endpoints are distinct, in canonical spelling. None: requests for the
-	// pool are answered with 503.
+	// Endpoints have distinct addresses. None: requests for the pool are
+	// answered with 503.
 	Endpoints []Endpoint `yaml:"endpoints"`
-	Scrape    Scrape     `yaml:"scrape"`
-	Health    Health     `yaml:"health"`
+	// Discover says where else the endpoints are found; nil: they are Endpoints.
+	Discover *Discover `yaml:"discover"`
+	Scrape   Scrape    `yaml:"scrape"`
+	Health   Health    `yaml:"health"`
 }
 
 // Trace is about spans: whose context they continue and how much they say.

@@ -47,8 +47,11 @@ func TestParse_Invalid(t *testing.T) {
 }
 
 // poolOf is a pool of which nothing else is said.
-func poolOf(name string, endpoints ...Endpoint) Pool {
-	p := Pool{Name: name, Endpoints: append([]Endpoint{}, endpoints...)}
+func poolOf(name string, addresses ...Address) Pool {
+	p := Pool{Name: name, Endpoints: []Endpoint{}}
+	for _, a := range addresses {
+		p.Endpoints = append(p.Endpoints, Endpoint{Address: a, Weight: 1})
+	}
 	p.setDefaults()
 	return p
 }
@@ -74,7 +77,7 @@ func TestParse_Valid(t *testing.T) {
 		Pools: []Pool{
 			poolOf("default", "127.0.0.1:8001", "[fd00::7]:8000"),
 			{
-				Name: "again", Endpoints: []Endpoint{"127.0.0.1:8001", "[fd00::7]:8000"},
+				Name: "again", Endpoints: []Endpoint{{"127.0.0.1:8001", 1}, {"[fd00::7]:8000", 1}},
 				Scrape: Scrape{Interval: time.Second, Timeout: 300 * time.Millisecond, Path: "/m?name[]=vllm:num_requests_running", Port: 9100},
 				Health: Health{Interval: 10 * time.Second, Timeout: 2 * time.Second, Path: "/ping", Port: 9101, Failures: 5},
 			},
@@ -83,6 +86,7 @@ func TestParse_Valid(t *testing.T) {
 			{Pool: "default", Weight: 1},
 			{Pool: "again", Model: "big", Weight: 0},
 		}}},
+		Kubernetes: Kubernetes{Kubeconfig: "/k"},
 		Trace: Trace{
 			ClientContext: "link", ParentSampled: "ignore", UpstreamSampled: "always",
 			Detail: "off", EngineSpans: "on", Events: "both", ChunkEvents: ChunkEvents{Max: 16},

@@ -23,16 +23,20 @@ type decoder struct {
 // says what is wrong and what is allowed.
 type scalar interface{ parse(text string) error }
 
-// defaulter is a list's item that has defaults.
+// defaulter is a list's item, or a mapping that may be left out, that has defaults.
 type defaulter interface{ setDefaults() }
+
+// shorthand is a mapping of which one value may stand for all: short returns a
+// pointer to its field.
+type shorthand interface{ short() any }
 
 func (d *decoder) failf(line int, path, format string, args ...any) {
 	d.faults = append(d.faults, Fault{Line: line, Path: path, Problem: fmt.Sprintf(format, args...)})
 }
 
-// document decodes data into c. It returns false where the YAML can't be read,
-// so that nothing else can be said of it.
-func (d *decoder) document(data []byte, c *Config) bool {
+// document decodes data into what to points to. It returns false where the YAML
+// can't be read, so that nothing else can be said of it.
+func (d *decoder) document(data []byte, to any) bool {
 	docs, err := parseYAML(data)
 	if err != nil {
 		line, problem := syntaxFault(err)
@@ -46,7 +50,7 @@ func (d *decoder) document(data []byte, c *Config) bool {
 	if len(docs) == 0 || len(docs[0].Content) == 0 || isNull(docs[0].Content[0]) {
 		return true
 	}
-	d.value(docs[0].Content[0], reflect.ValueOf(c).Elem(), "", "")
+	d.value(docs[0].Content[0], reflect.ValueOf(to).Elem(), "", "")
 	return true
 }
 
@@ -90,12 +94,17 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, tag reflect.
 		d.bounds(n, v, path, tag)
 		return
 	}
+	if s, ok := reflect.TypeAssert[shorthand](v.Addr()); ok && n.Kind == yaml.ScalarNode {
+		d.value(n, reflect.ValueOf(s.short()).Elem(), path, "")
+		return
+	}
 	switch {
 	case v.Type() == reflect.TypeFor[time.Duration]():
 		d.scalar(n, path, func(text string) error { return parseDuration(text, v) })
 		d.bounds(n, v, path, tag)
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
+		setDefaults(v)
 		d.value(n, v.Elem(), path, tag)
 	case v.Kind() == reflect.Struct:
 		d.mapping(n, v, path)
@@ -150,10 +159,15 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, path string) {
 	for i, item := range n.Content {
 		at := path + "[" + strconv.Itoa(i) + "]"
 		d.lines[at] = item.Line
-		if def, ok := reflect.TypeAssert[defaulter](v.Index(i).Addr()); ok {
-			def.setDefaults()
-		}
+		setDefaults(v.Index(i).Addr())
 		d.value(item, v.Index(i), at, "")
+	}
+}
+
+// setDefaults fills in what the type that pointer points to has of defaults.
+func setDefaults(pointer reflect.Value) {
+	if def, ok := reflect.TypeAssert[defaulter](pointer); ok {
+		def.setDefaults()
 	}
 }
 

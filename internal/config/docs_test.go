@@ -88,13 +88,13 @@ func walk(v reflect.Value, path string, tag reflect.StructTag, f func(string, re
 		}
 	case v.Kind() == reflect.Pointer:
 		f(path, v, tag)
-		walk(reflect.Zero(v.Type().Elem()), path, "", f)
+		value := reflect.New(v.Type().Elem())
+		setDefaults(value)
+		walk(value.Elem(), path, "", f)
 	case v.Kind() == reflect.Slice:
 		f(path, v, tag)
 		item := reflect.New(v.Type().Elem())
-		if d, ok := reflect.TypeAssert[defaulter](item); ok {
-			d.setDefaults()
-		}
+		setDefaults(item)
 		if item.Elem().Kind() == reflect.Struct {
 			walk(item.Elem(), path+"[]", "", f)
 		}
@@ -114,6 +114,9 @@ func shown(v reflect.Value) string {
 		text = strings.TrimSuffix(d.String(), "m0s")
 		if text != d.String() {
 			text += "m"
+		}
+		if hours, whole := strings.CutSuffix(text, "h0m"); whole {
+			text = hours + "h"
 		}
 	}
 	return "`" + text + "`"

@@ -120,12 +120,12 @@ func checkHostPort(text string) error {
 	return nil
 }
 
-// Endpoint is the ip:port of a model server, in canonical spelling.
-type Endpoint string
+// Address is the ip:port of a server, in canonical spelling.
+type Address string
 
 const wantEndpoint = "allowed: ip:port, such as 10.0.0.7:8000 or [fd00::7]:8000"
 
-func (e *Endpoint) parse(text string) error {
+func (e *Address) parse(text string) error {
 	a, err := netip.ParseAddrPort(text)
 	if err != nil {
 		host, port, splitErr := net.SplitHostPort(text)
@@ -144,7 +144,7 @@ func (e *Endpoint) parse(text string) error {
 	case a.Addr().Zone() != "":
 		return errors.New("which has a zone, and Envoy's endpoints have none; " + wantEndpoint)
 	}
-	*e = Endpoint(a.String())
+	*e = Address(a.String())
 	return nil
 }
 

@@ -94,21 +94,8 @@ func (v *validator) pools(pools []Pool) {
 			first[p.Name] = i
 			v.poolNames = append(v.poolNames, p.Name)
 		}
-		v.endpoints(path, p.Endpoints)
-	}
-}
-
-func (v *validator) endpoints(path string, endpoints []Endpoint) {
-	first := map[Endpoint]int{}
-	for i, e := range endpoints {
-		if e == "" {
-			continue // reported when it was parsed
-		}
-		if j, twice := first[e]; twice {
-			v.failf(fmt.Sprintf("%s.endpoints[%d]", path, i), "%q is endpoints[%d] too; allowed: each endpoint of a pool once", string(e), j)
-			continue
-		}
-		first[e] = i
+		v.endpoints(path, "endpoints", p.Endpoints)
+		v.discover(path, p)
 	}
 }
 
