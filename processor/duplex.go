@@ -77,6 +77,7 @@ func (x *exchange) decideHeld() {
 		w = dialect.NewEditor(r.dialect, e)
 		out = w.Write(nil, r.held)
 	}) {
+		r.alias = ""
 		return // nothing went out yet: the body passes as it came
 	}
 	if e.Ask && (w.Asked().Any() || !w.Scanner().Finished()) {

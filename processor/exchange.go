@@ -153,7 +153,7 @@ func (x *exchange) bound() bool {
 		return false
 	}
 	return x.requestMode == wire.ModeFullDuplex && x.request.seen && !x.request.ended ||
-		(x.responseMode == wire.ModeFullDuplex || x.response.hider != nil) && !x.response.ended
+		(x.responseMode == wire.ModeFullDuplex || x.response.edited()) && !x.response.ended
 }
 
 // send sends the reply to a message in hand, and begins the next one.
@@ -290,7 +290,7 @@ func (x *exchange) finish(c meter.Cause, now time.Time) {
 func (x *exchange) letGo() {
 	x.out, x.reply = nil, wire.Reply{}
 	x.request.held, x.request.rewriter = nil, nil
-	x.response.hider, x.response.out = nil, nil
+	x.response.edits = edits{}
 }
 
 // record closes the meter. Where measuring failed the exchange still has a

@@ -225,7 +225,7 @@ func (d *direction) sent(t *testing.T, r wire.Reply) {
 	d.endSent = r.EndOfStream
 }
 
-// renamed tells whether out is in with each of its top-level models, other than
+// oneModel tells whether out is in with each of its top-level models, other than
 // those that are no name, under the same name.
 func oneModel(in, out []byte) bool {
 	s := dialect.NewScanner(dialect.Chat, "")

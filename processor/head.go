@@ -102,6 +102,7 @@ func readRequestHead(hs []wire.Header, sessions []string) requestHead {
 type responseHead struct {
 	status                       int // 0: none that could be read
 	contentType, contentEncoding string
+	hasLength                    bool // it says its content-length
 }
 
 func readResponseHead(hs []wire.Header) responseHead {
@@ -113,6 +114,8 @@ func readResponseHead(hs []wire.Header) responseHead {
 			h.status, _ = strconv.Atoi(e.Value)
 		case "content-type":
 			h.contentType = strings.Clone(e.Value)
+		case contentLengthHeader:
+			h.hasLength = true
 		case "content-encoding":
 			h.contentEncoding = joined(h.contentEncoding, e.Value)
 		}
@@ -129,9 +132,12 @@ func joined(list, more string) string {
 }
 
 // eventStream tells whether contentType is that of server-sent events.
-func eventStream(contentType string) bool {
+func eventStream(contentType string) bool { return isMedia(contentType, "text/event-stream") }
+
+// isMedia tells whether contentType is media, whatever its parameters.
+func isMedia(contentType, media string) bool {
 	t, _, _ := strings.Cut(contentType, ";")
-	return strings.EqualFold(strings.TrimSpace(t), "text/event-stream")
+	return strings.EqualFold(strings.TrimSpace(t), media)
 }
 
 // unasked is what a request of dialect d asks for that has no body, or one that

@@ -27,6 +27,7 @@ type requestSide struct {
 	asked    dialect.Request // what scanner had read when it was let go
 	object   bool            // the body begins as a JSON object
 	tooLong  bool            // asked has the beginning of the model's name only
+	alias    string          // the model as asked for, where its servers got another name
 	form     bool            // the body is read as a multipart form, and never edited
 	prompt   dialect.Prompt  // as far as it was read before the decision
 	// promptBytes is how much of the body the prompt takes, 0 where that is not
@@ -192,7 +193,7 @@ func (x *exchange) bufferedRequest(m *wire.Message) error {
 // replaceBody does e to the body. The length is ours to tell then, but with
 // BUFFERED_PARTIAL Envoy drops it itself.
 func (x *exchange) replaceBody(body []byte, e dialect.Edit) {
-	x.guard("rewrite", func() {
+	rewritten := x.guard("rewrite", func() {
 		b, asked := dialect.Rewrite(x.request.dialect, body, e)
 		if !asked.Any() && bytes.Equal(b, body) {
 			return
@@ -206,6 +207,9 @@ func (x *exchange) replaceBody(body []byte, e dialect.Edit) {
 			x.reply.Set = append(x.reply.Set, contentLength(len(b)))
 		}
 	})
+	if !rewritten {
+		x.request.alias = ""
+	}
 }
 
 func (x *exchange) onRequestTrailers(m *wire.Message) error {

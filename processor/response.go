@@ -3,7 +3,6 @@ package processor
 import (
 	"strings"
 
-	"github.com/inferspan/inferspan/processor/hide"
 	"github.com/inferspan/inferspan/processor/meter"
 	"github.com/inferspan/inferspan/processor/wire"
 )
@@ -18,9 +17,8 @@ type responseSide struct {
 	stream  bool
 	bytes   int64 // of the body, so far
 
-	hider   *hide.Hider // nil: nothing is edited
-	out     []byte      // of the hider, reused
-	refusal []byte      // the beginning of an error's body
+	edits
+	refusal []byte // the beginning of an error's body
 }
 
 func (x *exchange) onResponseHeaders(m *wire.Message) error {
@@ -34,7 +32,7 @@ func (x *exchange) onResponseHeaders(m *wire.Message) error {
 	x.response.details = strings.Clone(m.Attributes.CodeDetails)
 	x.labels.Status = h.status
 	x.response.ended = m.EndOfStream
-	x.hideUsage(&h)
+	x.beginEdits(&h)
 	if !x.observe {
 		if !x.foreign || x.meter != nil {
 			x.identify()
@@ -92,8 +90,8 @@ func (x *exchange) onResponseBody(m *wire.Message) error {
 	x.response.bytes += int64(len(m.Body))
 	var err error
 	switch {
-	case x.response.hider != nil:
-		err = x.sendHidden(m)
+	case x.response.edited():
+		err = x.sendEdited(m)
 	case duplex:
 		err = x.echo(m.Phase, m.Body, m.EndOfStream)
 	default:
@@ -143,7 +141,7 @@ func (x *exchange) onResponseTrailers(m *wire.Message) error {
 		return x.pass(m.Phase)
 	}
 	x.response.ended = true
-	if err := x.flushHidden(); err != nil {
+	if err := x.flushEdits(); err != nil {
 		return err
 	}
 	if err := x.pass(m.Phase); err != nil {

@@ -13,6 +13,10 @@ import "github.com/inferspan/inferspan/processor/dialect"
 func (x *exchange) edit(model string) dialect.Edit {
 	r := &x.request
 	e := dialect.Edit{Model: model, SetModel: model != "", Ask: x.asks()}
+	if model != "" && !r.tooLong && x.seesAnswer() {
+		r.alias = r.asked.Model
+		x.narrow() // into a coded answer it can't be put back
+	}
 	if model == "" && x.route.Endpoint != "" && r.object && r.asked.HasModel && (r.tooLong || !r.ended) {
 		e.Model, e.SetModel = r.asked.Model, true
 	}

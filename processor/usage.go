@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/inferspan/inferspan/processor/dialect"
-	"github.com/inferspan/inferspan/processor/hide"
 	"github.com/inferspan/inferspan/processor/meter"
 	"github.com/inferspan/inferspan/processor/wire"
 )
@@ -51,63 +50,6 @@ func (x *exchange) asks() bool {
 		return false
 	}
 	return x.s.usage.ask(x.route.Pool, x.last)
-}
-
-// hideUsage begins to edit the response if it is a stream with usage in it that
-// we asked for.
-func (x *exchange) hideUsage(h *responseHead) {
-	r := &x.request
-	if r.rewriter != nil {
-		r.usage = r.rewriter.Asked()
-	}
-	if !r.usage.Any() || x.foreign || x.observe || !x.response.stream || h.status != http.StatusOK {
-		return
-	}
-	if h.contentEncoding != "" && h.contentEncoding != identity {
-		// The server was told not to. Cut out of a coded stream it can't be.
-		x.count(countUnhidden)
-		return
-	}
-	x.response.hider = hide.New(r.dialect, r.usage, 0)
-}
-
-// sendHidden answers a response frame with what the client is to get of it, and
-// of those before.
-func (x *exchange) sendHidden(m *wire.Message) error {
-	s := &x.response
-	large := s.hider.Overflows()
-	s.out = s.hider.Write(s.out[:0], m.Body)
-	if m.EndOfStream {
-		s.out = s.hider.Close(s.out)
-	}
-	if s.hider.Overflows() != large {
-		x.count(countUnhidden)
-	}
-	if x.responseMode == wire.ModeFullDuplex {
-		return x.echo(m.Phase, s.out, m.EndOfStream)
-	}
-	if !bytes.Equal(s.out, m.Body) {
-		x.reply.HasBody, x.reply.Body = true, s.out
-	}
-	return x.send(m.Phase)
-}
-
-// flushHidden sends what is held of an edited response whose end is its
-// trailers. In STREAMED there is no message left to carry it: an unfinished
-// event is lost then.
-func (x *exchange) flushHidden() error {
-	s := &x.response
-	if s.hider == nil {
-		return nil
-	}
-	s.out = s.hider.Close(s.out[:0])
-	if x.responseMode == wire.ModeFullDuplex {
-		return x.echo(wire.ResponseBody, s.out, false)
-	}
-	if len(s.out) > 0 {
-		x.count(countHeldLost)
-	}
-	return nil
 }
 
 // readRefusal collects the beginning of an answer that may refuse what we asked.

@@ -53,6 +53,8 @@ type Scanner struct {
 
 	prompt  promptReader
 	session string
+	// response: what is read is a response, of which only the model matters.
+	response bool
 	piece   []byte // in hand
 }
 

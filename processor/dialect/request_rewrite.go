@@ -213,7 +213,7 @@ func (w *Rewriter) release(dst, b []byte, over bool) (out, kept []byte) {
 func (w *Rewriter) Close(dst []byte) []byte {
 	w.scanner.Close()
 	dst, _ = w.release(dst, w.held, true)
-	w.held = nil
+	w.held, w.dropping = nil, false
 	return dst
 }
 

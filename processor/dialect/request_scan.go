@@ -33,6 +33,7 @@ const (
 	inMessages                      // the array "messages"
 	inMessage                       // an object in it
 	inSampling                      // the object "sampling_params" of generate
+	inAnswer                        // of a response, the object "response" or "message"
 )
 
 const bodyMark = "\xEF\xBB\xBF"
@@ -148,7 +149,7 @@ func (s *Scanner) beginValue(c byte, at int64) {
 		s.set(s.field, kindContainer, nil)
 		s.enter(c)
 	case c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
-		if s.field == fieldModel {
+		if s.field == fieldModel && !s.response {
 			s.models.open = at
 		}
 		s.token.begin(maxScalar)
@@ -162,6 +163,8 @@ func (s *Scanner) beginValue(c byte, at int64) {
 // enter begins an object or array.
 func (s *Scanner) enter(c byte) {
 	switch {
+	case c == '{' && s.field == fieldAnswer:
+		s.in, s.state = inAnswer, stateKeyOrEnd
 	case c == '{' && s.field == fieldStreamOptions:
 		s.in, s.state = inOptions, stateKeyOrEnd
 	case c == '{' && s.field == fieldSampling && s.request.Dialect == Generate:
@@ -237,7 +240,7 @@ func (s *Scanner) endText(end int64) {
 	if s.state == stateKeyText || s.state == stateSkipKey {
 		s.field = fieldNone
 		if !s.token.tooLong {
-			s.field = s.in.field(s.token.b)
+			s.field = s.named(s.token.b)
 		}
 		if s.in == inBody {
 			s.prompt.named(s.token.b)
@@ -325,7 +328,7 @@ func (s *Scanner) endValue(k valueKind, end int64) {
 		s.options.end(optionsNull, end)
 	}
 	s.set(s.field, k, s.token.b)
-	if s.in == inBody && s.field == fieldModel {
+	if s.field == fieldModel {
 		s.models.end(k == kindString || string(s.token.b) == "null", s.request.Model, s.request.HasModel, end)
 	}
 	s.ended(end)

@@ -28,6 +28,7 @@ const (
 	fieldBeam
 	fieldPrompt
 	fieldSession
+	fieldAnswer
 )
 
 // valueKind is the kind of a JSON value, as far as it matters.
@@ -39,7 +40,15 @@ const (
 	kindContainer
 )
 
-// field returns what the member named key means in c.
+// named returns what the member named key means where it stands.
+func (s *Scanner) named(key []byte) member {
+	if s.response {
+		return s.in.responseField(s.request.Dialect, key)
+	}
+	return s.in.field(key)
+}
+
+// field returns what the member named key of a request means in c.
 func (c scanContainer) field(key []byte) member {
 	switch c {
 	case inBody:
@@ -104,8 +113,12 @@ func (s *Scanner) set(f member, k valueKind, b []byte) {
 	}
 	switch f {
 	case fieldModel:
+		last := r.Model
 		r.Model, r.HasModel, s.modelTooLong = "", k == kindString, false
-		if r.HasModel {
+		switch {
+		case r.HasModel && string(b) == last:
+			r.Model, s.modelKnown = last, true // the chunks of a stream say the same
+		case r.HasModel:
 			s.modelTooLong = s.token.tooLong
 			r.Model = validText(b, s.modelTooLong)
 			s.modelKnown = true
