@@ -93,6 +93,10 @@ e2e: tool-envoy tool-collector tool-prometheus tool-jaeger build ## Check what a
 e2e-vllm: tool-envoy build ## Compare with the counters of a real vLLM on the CPU (7 GB, minutes)
 	@internal/vllm/run.sh
 
+.PHONY: sim
+sim: ## Show what the routing policies are worth in a simulated fleet
+	@go run ./internal/sim
+
 .PHONY: bench
 bench: ## Run the benchmarks
 	@go test -run '^$$' -bench . -benchmem ./...
