@@ -169,7 +169,7 @@ func Metrics() []Metric {
 		mRouteDecisions, mRouteDuration, mAttempts,
 		mSLORequests, mSLOTarget, mClockOffset,
 		mConfigReloads, mConfigFailures, mConfigCurrent, mBuildInfo,
-	}, endpointMetrics(), clientCatalogue())
+	}, endpointMetrics(), discoveryMetrics(), clientCatalogue())
 }
 
 // GapBounds returns the bucket bounds of the gap histograms, for the meter to

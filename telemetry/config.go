@@ -32,6 +32,9 @@ type Config struct {
 	// Endpoints returns those of the pools as they are now; nil: none are shown.
 	// It is called at each collection of metrics.
 	Endpoints func() []Endpoint
+	// Discovery returns how it stands of each pool that is discovered; nil: none
+	// is. It is called at each collection of metrics.
+	Discovery func() []Discovery
 	// ClockOffset returns how far Envoy's clock is behind ours, ok where that is
 	// known; nil: it is not shown.
 	ClockOffset func() (offset time.Duration, ok bool)

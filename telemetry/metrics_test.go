@@ -108,7 +108,7 @@ func TestPageOfOneExchange(t *testing.T) {
 		l := meter.Labels{Operation: "chat", Model: "llama", Pool: "default"}
 		return []meter.Live{{Labels: l, Stream: true}, {Labels: l}}
 	}
-	c.Endpoints = oneEndpoint
+	c.Endpoints, c.Discovery = oneEndpoint, onePool
 	tel := open(t, c, &keepingExporter{})
 	play(tel, richRecord())
 	tel.ScrapeFailed("default", "10.0.0.2:8001", "timeout")

@@ -35,7 +35,7 @@ func TestOverOTLP(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "service.version=9,deployment.environment.name=test")
 	t.Setenv("POD_UID", "pod-1")
 	c := quiet()
-	c.Getenv, c.Endpoints = nil, oneEndpoint
+	c.Getenv, c.Endpoints, c.Discovery = nil, oneEndpoint, onePool
 	tel, err := New(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

@@ -122,6 +122,11 @@ func (t *Telemetry) openMetrics(ctx context.Context, c Config, env environment, 
 				return err
 			}
 		}
+		if c.Discovery != nil {
+			if err := observeDiscovery(mt, c.Discovery); err != nil {
+				return err
+			}
+		}
 		if c.ClockOffset != nil {
 			if err := observeOffset(mt, c.ClockOffset); err != nil {
 				return err
