@@ -9,6 +9,7 @@ import (
 	"time"
 
 	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
@@ -19,7 +20,7 @@ import (
 )
 
 // pipe is a gRPC server stream in memory, so that time can be scripted. Its
-// receive ends when the handler returns, as gRPC's does.
+// receive ends when the handler returns or the status is written, as gRPC's does.
 type pipe struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -27,7 +28,20 @@ type pipe struct {
 
 	mu     sync.Mutex
 	sent   []*extproc.ProcessingResponse
+	status *status.Status // read after the end of ctx
 	result chan error
+}
+
+// transport is what gRPC has below the stream.
+type transport struct{ *pipe }
+
+func (transport) Method() string               { return extproc.ExternalProcessor_Process_FullMethodName }
+func (transport) SetTrailer(metadata.MD) error { return nil }
+
+func (t transport) WriteStatus(s *status.Status) error {
+	t.status = s
+	t.cancel()
+	return nil
 }
 
 func (p *pipe) Context() context.Context          { return p.ctx }
@@ -74,9 +88,13 @@ func (p *pipe) RecvMsg(m any) error {
 // serve runs a stream of s.
 func serve(s *Service) *pipe {
 	p := &pipe{in: make(chan *extproc.ProcessingRequest), result: make(chan error, 1)}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
+	ctx := grpc.NewContextWithServerTransportStream(context.Background(), transport{p})
+	p.ctx, p.cancel = context.WithCancel(ctx)
 	go func() {
 		err := s.process(p)
+		if p.ctx.Err() != nil {
+			err = p.status.Err() // came first
+		}
 		p.cancel()
 		p.result <- err
 	}()
@@ -222,5 +240,24 @@ func TestTransportFault(t *testing.T) {
 				t.Errorf("the records are %+v", rs)
 			}
 		})
+	}
+}
+
+// Over gRPC too the end of a stream on which nothing comes is OK.
+func TestIdleStreamEndsWithOK(t *testing.T) {
+	b := newBench(t, func(c *Config) { c.IdleTimeout = 10 * time.Millisecond })
+	e := b.observed()
+	e.send(requestHeaders(false, chatHead()...))
+	e.ended()
+	if r := b.one(); r.Outcome != meter.Lost {
+		t.Errorf("the record is %+v", r)
+	}
+}
+
+// A stream that can't be ended while it receives is not taken.
+func TestStreamWithoutStatusWriter(t *testing.T) {
+	s, _ := newScriptedService()
+	if err := s.process(&pipe{ctx: t.Context()}); status.Code(err) != codes.Internal {
+		t.Errorf("the stream ends with %v", err)
 	}
 }

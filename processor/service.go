@@ -2,6 +2,8 @@ package processor
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -21,11 +23,10 @@ type Service struct {
 	usage   usagePools
 
 	mu      sync.Mutex
-	streams int           // under way
-	none    chan struct{} // closed and replaced when streams falls to 0; nil: nobody waits
-
-	drainOnce sync.Once
-	draining  chan struct{} // closed: streams end where Envoy can go on without us
+	streams map[*loop]struct{} // under way
+	none    chan struct{}      // closed when none is left, and let go; nil: nobody waits
+	// draining: streams end where Envoy can go on without us.
+	draining bool
 
 	join     *accesslog.Join
 	overOnce sync.Once
@@ -35,10 +36,10 @@ type Service struct {
 // New returns a Service that works with c.
 func New(c Config) *Service {
 	s := &Service{
-		cfg:      c.withDefaults(),
-		origins:  newOrigins(),
-		draining: make(chan struct{}),
-		over:     make(chan struct{}),
+		cfg:     c.withDefaults(),
+		origins: newOrigins(),
+		streams: make(map[*loop]struct{}),
+		over:    make(chan struct{}),
 	}
 	s.join = accesslog.New(accesslog.Config{Unmatched: s.unmatched, Unseen: s.unseen, Wait: c.AccessLogWait})
 	return s
@@ -87,8 +88,18 @@ func (s *Service) Drain(ctx context.Context) {
 		return
 	case <-ctx.Done():
 	}
-	s.drainOnce.Do(func() { close(s.draining) })
+	for _, l := range s.drain() {
+		l.drain()
+	}
 	<-s.empty()
+}
+
+// drain has streams end from now on, and returns those under way.
+func (s *Service) drain() []*loop {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.draining = true
+	return slices.Collect(maps.Keys(s.streams))
 }
 
 // empty returns a channel that is closed once no stream is under way.
@@ -97,28 +108,29 @@ func (s *Service) empty() <-chan struct{} {
 	defer s.mu.Unlock()
 	if s.none == nil {
 		s.none = make(chan struct{})
-		if s.streams == 0 {
+		if len(s.streams) == 0 {
 			close(s.none)
 		}
 	}
 	none := s.none
-	if s.streams == 0 {
+	if len(s.streams) == 0 {
 		s.none = nil
 	}
 	return none
 }
 
-func (s *Service) enter() {
-	s.mu.Lock()
-	s.streams++
-	s.mu.Unlock()
-}
-
-func (s *Service) leave() {
+func (s *Service) enter(l *loop) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.streams--
-	if s.streams == 0 && s.none != nil {
+	s.streams[l] = struct{}{}
+	l.stop.Store(s.draining)
+}
+
+func (s *Service) leave(l *loop) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.streams, l)
+	if len(s.streams) == 0 && s.none != nil {
 		close(s.none)
 		s.none = nil
 	}

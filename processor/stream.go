@@ -31,63 +31,61 @@ const (
 	countHeldLost = "held_event_lost"  // trailers ended an edited stream within an event
 )
 
-// loop is one ext_proc stream. A goroutine of its own receives and answers,
-// because only the handler's return ends a receive under way: the handler
-// waits, and returns when the stream is to end while nothing is being worked on.
+// loop is one ext_proc stream. The goroutine of its handler receives and answers;
+// others may end the receive under way, where nothing is being worked on.
 type loop struct {
-	s      *Service
-	stream *wire.Stream
-	header func() error // sends the response headers of gRPC
-	x      *exchange
-	m      wire.Message
+	s         *Service
+	stream    *wire.Stream
+	header    func() error // sends the response headers of gRPC
+	transport statusWriter
+	x         *exchange
+	m         wire.Message
 
-	// state is where the receiving goroutine is. Only in loopReceiving may the
-	// handler end the stream.
+	// state is where the handler is. Only in loopReceiving may others end the
+	// stream.
 	state atomic.Int32
-	// stop asks the receiving goroutine to end at the next boundary.
+	// stop asks the handler to end at the next boundary.
 	stop atomic.Bool
 	// bound says that Envoy's bytes go through us: the stream can't end yet.
 	bound atomic.Bool
 	// Envoy's access log tells of a stream that Envoy still holds open, in
-	// observe mode: entry says that it did, and seen is how much of the response's
-	// body came.
-	entry   chan struct{} // has room for one
+	// observe mode: seen is how much of the response's body came.
 	observe atomic.Bool
 	seen    atomic.Int64
 	opened  time.Time
 	// heard is when the last message came, after opened.
 	heard atomic.Int64
-	done  chan error // has room for the one result
+	idle  *time.Timer
 }
 
 const (
 	loopWorking int32 = iota
 	loopReceiving
-	loopEnded // the handler has ended the stream, or is asked to
+	loopEnded // nothing is received any more
 )
 
 // process serves one stream. Its error is what Envoy gets: nil lets the traffic
 // go on without us.
 func (s *Service) process(ss grpc.ServerStream) error {
 	ctx := ss.Context()
+	transport, ok := statusWriterOf(ctx)
+	if !ok {
+		return status.Error(codes.Internal, "this stream can't be ended while it receives: it is none of this release of grpc-go")
+	}
 	l := &loop{
-		s:      s,
-		stream: wire.NewStream(ss),
-		header: func() error { return ss.SendHeader(metadata.MD{}) },
-		opened: s.cfg.Now(),
-		entry:  make(chan struct{}, 1),
-		done:   make(chan error, 1),
+		s:         s,
+		stream:    wire.NewStream(ss),
+		header:    func() error { return ss.SendHeader(metadata.MD{}) },
+		transport: transport,
+		opened:    s.cfg.Now(),
 	}
 	l.x = newExchange(s, l.stream, callerOf(ctx))
-	l.x.wake = func() {
-		select {
-		case l.entry <- struct{}{}:
-		default:
-		}
-	}
-	s.enter()
-	go l.run()
-	return l.wait()
+	l.x.wake = l.endSettled
+	s.enter(l)
+	defer s.leave(l)
+	l.startIdle()
+	defer l.stopIdle()
+	return l.serve()
 }
 
 // caller is what the gRPC stream tells of the Envoy that opened it.
@@ -107,49 +105,6 @@ func callerOf(ctx context.Context) caller {
 		c.tracestate = v[0]
 	}
 	return c
-}
-
-// wait returns when the stream is over, or when it is to end: on drain where
-// Envoy can go on without us, and after IdleTimeout without a message in any
-// case.
-func (l *loop) wait() error {
-	timeout := l.x.cfg.IdleTimeout
-	idle := time.NewTimer(timeout)
-	defer idle.Stop()
-	draining := l.s.draining
-	for {
-		select {
-		case err := <-l.done:
-			return err
-		case <-draining:
-			draining = nil
-			l.stop.Store(true)
-			if !l.bound.Load() && l.state.CompareAndSwap(loopReceiving, loopEnded) {
-				l.s.cfg.Telemetry.Count(countDrained)
-				return nil
-			}
-		case <-l.entry:
-			if l.settled() && l.state.CompareAndSwap(loopReceiving, loopEnded) {
-				return nil
-			}
-		case <-idle.C:
-			left := timeout - l.s.cfg.Now().Sub(l.opened) + time.Duration(l.heard.Load())
-			if left > 0 {
-				idle.Reset(left)
-				break
-			}
-			if l.state.CompareAndSwap(loopReceiving, loopEnded) {
-				l.s.cfg.Telemetry.Count(countIdle)
-				return nil
-			}
-			idle.Reset(timeout) // a message is being worked on
-		}
-	}
-}
-
-func (l *loop) run() {
-	defer l.s.leave()
-	l.done <- l.serve()
 }
 
 // serve receives and answers until the stream is over.
@@ -172,7 +127,7 @@ func (l *loop) serve() (err error) {
 		err := l.stream.Recv(&l.m)
 		now := l.s.cfg.Now()
 		if !l.state.CompareAndSwap(loopReceiving, loopWorking) {
-			// The handler has returned: nothing can be sent any more.
+			// It was ended: nothing can be sent any more.
 			if l.settled() {
 				l.x.closed(now)
 			} else {
@@ -195,25 +150,6 @@ func (l *loop) serve() (err error) {
 		l.observe.Store(l.x.observe)
 		l.seen.Store(l.x.response.bytes)
 	}
-}
-
-// settled tells that the access log has told who ended an observed exchange, of
-// which everything came: Envoy's own close, some time later, says no more. Where
-// frames are still to come, it does.
-func (l *loop) settled() bool {
-	a := l.x.account.Load()
-	return a != nil && a.Blames() && l.observe.Load() && l.seen.Load() >= a.Sent
-}
-
-// beginReceive tells whether to receive on. It says so to the handler first and
-// asks for stop and the access log then; the handler does it the other way round,
-// so that one of the two sees the other.
-func (l *loop) beginReceive() bool {
-	l.state.Store(loopReceiving)
-	if l.stop.Load() && !l.bound.Load() || l.settled() {
-		return !l.state.CompareAndSwap(loopReceiving, loopWorking)
-	}
-	return true
 }
 
 // handle answers one message and measures what it took us.
