@@ -3,16 +3,17 @@ package scrape
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,7 +88,7 @@ func (f *fleet) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer := f.answers[key]
 	f.mu.Unlock()
 	if answer == nil {
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	}
 	status, body, err := answer(r.Context())
 	if err != nil {
@@ -420,22 +421,58 @@ func TestRun_Health(t *testing.T) {
 	})
 }
 
+func late(ctx context.Context) (int, string, error) {
+	<-ctx.Done()
+	return 0, "", ctx.Err()
+}
+
+func hangsUp(context.Context) (int, string, error) { return 0, "", io.EOF }
+
 // A server that answers late is asked with patience.
 func TestRun_HealthTimeout(t *testing.T) {
 	f := newFleet()
-	f.answer(a+"/health", func(ctx context.Context) (int, string, error) {
-		<-ctx.Done()
-		return 0, "", ctx.Err()
-	})
+	f.set(a+"/health", 200, "")
 	f.serve(healthAt(a))
 	f.run(t, func(*Scraper) {
+		pass(1500 * time.Millisecond)
+		f.answer(a+"/health", late)
 		pass(15 * time.Second)
-		if _, health := f.said(a); len(health) != 0 {
+		if _, health := f.said(a); slices.Contains(health, false) {
 			t.Errorf("health %v within three time-outs", health)
 		}
 		pass(3 * time.Second)
-		if _, health := f.said(a); !slices.Equal(health, []bool{false}) {
+		if _, health := f.said(a); health[len(health)-1] {
 			t.Errorf("health %v after three time-outs, want unhealthy", health)
+		}
+	})
+}
+
+// What never answered may be what only we can't ask; who refuses is not there,
+// and who says so is not well.
+func TestRun_HealthNeverAnswered(t *testing.T) {
+	f := newFleet()
+	f.answer("10.0.0.1:1/health", late)
+	f.answer("10.0.0.1:2/health", hangsUp)
+	f.set("10.0.0.1:4/health", 503, "")
+	f.set("10.0.0.1:5/health", 503, "")
+	f.serve(healthAt("10.0.0.1:1"), healthAt("10.0.0.1:2"), healthAt("10.0.0.1:3"), healthAt("10.0.0.1:4"), healthAt("10.0.0.1:5"))
+	f.run(t, func(*Scraper) {
+		pass(1500 * time.Millisecond)
+		f.answer("10.0.0.1:5/health", hangsUp) // after its first answer
+		pass(time.Minute)
+		for port, want := range map[string]bool{"1": true, "2": true, "3": false, "4": false, "5": false} {
+			if _, health := f.said("10.0.0.1:" + port); slices.Contains(health, false) == want {
+				t.Errorf("the server at port %s is said to be %v, want healthy %v", port, health, want)
+			}
+		}
+		asked := 0
+		for _, line := range f.lines() {
+			if strings.Contains(line, "can't be asked for its health") {
+				asked++
+			}
+		}
+		if asked != 2 {
+			t.Errorf("%d lines of servers that can't be asked, want 2", asked)
 		}
 	})
 }

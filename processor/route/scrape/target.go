@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/inferspan/inferspan/processor/route"
@@ -126,29 +127,38 @@ func (s *Scraper) read(page io.Reader) (route.Signals, error) {
 }
 
 // healthOf returns what asks for t's page of health once. Failures are a status
-// of 500 or more, and no answer. Any other status is the answer of a server that
-// is there, and may have no such page.
+// of 500 or more, and no answer; any other status is the answer of a server that
+// is there, and may have no such page. A server that never answered may be one
+// that we can't ask and Envoy can, for it wants TLS or the network is closed to
+// us: it fails only by refusing the connection.
 func (s *Scraper) healthOf(t Target) func(context.Context) time.Duration {
 	url := t.Health.url(t.Address)
 	log := s.config.Logger.With("endpoint", t.Address, "url", url)
-	failures, unhealthy := 0, false
+	failures, answered, told := 0, false, false
 	return func(ctx context.Context) time.Duration {
 		err := s.health(ctx, url, t.Health.Timeout)
+		_, isStatus := errors.AsType[statusError](err)
 		switch {
 		case ctx.Err() != nil:
 			return 0
 		case err == nil:
-			if unhealthy {
+			if failures >= t.Failures {
 				log.Info("an endpoint is healthy again")
 			}
-			failures, unhealthy = 0, false
+			failures, answered = 0, true
 			s.config.Router.SetHealthy(t.Address, true)
-		default:
-			if failures++; failures == t.Failures {
-				unhealthy = true
+		case answered || isStatus || errors.Is(err, syscall.ECONNREFUSED):
+			answered = answered || isStatus
+			failures++
+			if failures == t.Failures {
 				log.Warn("an endpoint is unhealthy", "error", err, "failures", failures)
+			}
+			if failures >= t.Failures {
 				s.config.Router.SetHealthy(t.Address, false)
 			}
+		case !told:
+			told = true
+			log.Info("an endpoint can't be asked for its health", "error", err)
 		}
 		return t.Health.Interval
 	}
