@@ -43,8 +43,11 @@ type Metric struct {
 }
 
 // NewSink starts a receiver on a free port.
-func NewSink() (*Sink, error) {
-	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+func NewSink() (*Sink, error) { return NewSinkAt("127.0.0.1:0") }
+
+// NewSinkAt starts a receiver at addr: one that was away and is back.
+func NewSinkAt(addr string) (*Sink, error) {
+	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listening for OTLP: %w", err)
 	}
