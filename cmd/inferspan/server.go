@@ -62,7 +62,9 @@ func newServer(ctx context.Context, c config.Config, version string, log *slog.L
 		return nil, fmt.Errorf("set up TLS: %w", err)
 	}
 	s.grpc = grpc.NewServer(options...)
-	if s.router, err = route.New(routes(c)); err != nil {
+	picking := routes(c)
+	picking.Ejected = logEjections(log)
+	if s.router, err = route.New(picking); err != nil {
 		return nil, fmt.Errorf("set up routing: %w", err)
 	}
 	failed := func(pool, endpoint, reason string) { s.telemetry.ScrapeFailed(pool, endpoint, reason) }

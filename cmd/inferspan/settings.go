@@ -16,7 +16,7 @@ import (
 func routes(c config.Config) route.Config {
 	var r route.Config
 	for _, p := range c.Pools {
-		pool := route.Pool{Name: p.Name}
+		pool := route.Pool{Name: p.Name, Rules: rules(&p)}
 		for _, e := range p.Endpoints {
 			pool.Endpoints = append(pool.Endpoints, route.Endpoint{Address: string(e.Address), Weight: e.Weight})
 		}
@@ -30,6 +30,28 @@ func routes(c config.Config) route.Config {
 		r.Models = append(r.Models, model)
 	}
 	return r
+}
+
+// rules are how the endpoints of p are picked.
+func rules(p *config.Pool) route.Rules {
+	return route.Rules{
+		Policy:         p.Policy,
+		Fallbacks:      p.FallbackEndpoints - 1,
+		LoadBound:      float64(p.LoadBound),
+		SlowStart:      p.SlowStart,
+		PanicThreshold: float64(p.PanicThreshold),
+		Eject: route.Eject{
+			Failures: p.Eject.Failures, Rate: float64(p.Eject.FailureShare),
+			Base: p.Eject.Time, Max: p.Eject.MaxTime, Share: float64(p.Eject.MaxShare),
+		},
+	}
+}
+
+// logEjections returns what logs that an endpoint gets nothing for a while.
+func logEjections(log *slog.Logger) func(route.Ejection) {
+	return func(e route.Ejection) {
+		log.Warn("endpoint ejected: it fails", "endpoint", e.Endpoint, "pool", e.Pool, "failure", e.Failure.String(), "for", e.For)
+	}
 }
 
 func telemetrySettings(c config.Config, version string, log *slog.Logger, live func() []meter.Live) telemetry.Config {

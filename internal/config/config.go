@@ -65,8 +65,23 @@ type Pool struct {
 	Endpoints []Endpoint `yaml:"endpoints"`
 	// Discover says where else the endpoints are found; nil: they are Endpoints.
 	Discover *Discover `yaml:"discover"`
-	Scrape   Scrape    `yaml:"scrape"`
-	Health   Health    `yaml:"health"`
+	// Policy is by what one of them is picked.
+	Policy string `yaml:"policy" one:"least-load prefix lora round-robin random"`
+	// FallbackEndpoints is how many Envoy is told, in order: the one that is
+	// picked, and those to try when it fails.
+	FallbackEndpoints int `yaml:"fallback_endpoints" min:"1" max:"8"`
+	// LoadBound is how much more an endpoint may have to do than the mean, before
+	// the policies prefix and lora pass it over.
+	LoadBound Factor `yaml:"load_bound"`
+	// SlowStart is over how long an endpoint that comes or comes back gets its
+	// share.
+	SlowStart time.Duration `yaml:"slow_start" min:"0s" max:"1h"`
+	// PanicThreshold is the share of endpoints that have to be fit; with fewer, all
+	// are used.
+	PanicThreshold Share  `yaml:"panic_threshold"`
+	Eject          Eject  `yaml:"eject"`
+	Scrape         Scrape `yaml:"scrape"`
+	Health         Health `yaml:"health"`
 }
 
 // Trace is about spans: whose context they continue and how much they say.

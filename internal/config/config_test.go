@@ -78,6 +78,8 @@ func TestParse_Valid(t *testing.T) {
 			poolOf("default", "127.0.0.1:8001", "[fd00::7]:8000"),
 			{
 				Name: "again", Endpoints: []Endpoint{{"127.0.0.1:8001", 1}, {"[fd00::7]:8000", 1}},
+				Policy: "prefix", FallbackEndpoints: 3, LoadBound: 1.5,
+				Eject:  Eject{FailureShare: 0.75, Time: 5 * time.Second, MaxTime: time.Minute, MaxShare: 1},
 				Scrape: Scrape{Interval: time.Second, Timeout: 300 * time.Millisecond, Path: "/m?name[]=vllm:num_requests_running", Port: 9100},
 				Health: Health{Interval: 10 * time.Second, Timeout: 2 * time.Second, Path: "/ping", Port: 9101, Failures: 5},
 			},
@@ -172,6 +174,10 @@ func TestWarnings(t *testing.T) {
 	f(c, "")
 	c.Record.Dir = "/tmp/d"
 	f(c, "", `record.content: is keep: prompts and completions are written to files in "/tmp/d"`)
+
+	c = Default()
+	c.Pools = []Pool{{Policy: "lora", Scrape: Scrape{Enabled: true}}, {Policy: "lora"}}
+	f(c, "", "pools[1].policy: is lora, but which adapters a server runs is in its metrics, which pools[1].scrape.enabled leaves unread")
 
 	c = Default()
 	c.Models = []Model{{Name: "llama", Targets: []Target{{Pool: "a", Model: "llama"}, {Pool: "b", Model: "v2"}}}}

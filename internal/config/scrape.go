@@ -34,6 +34,7 @@ type Health struct {
 }
 
 func (p *Pool) setDefaults() {
+	p.policyDefaults()
 	p.Scrape = Scrape{Enabled: true, Interval: 200 * time.Millisecond, Timeout: time.Second, Path: "/metrics"}
 	p.Health = Health{Enabled: true, Interval: time.Second, Timeout: 5 * time.Second, Path: "/health", Failures: 3}
 }

@@ -96,6 +96,7 @@ func (v *validator) pools(pools []Pool) {
 		}
 		v.endpoints(path, "endpoints", p.Endpoints)
 		v.discover(path, p)
+		v.eject(path+".eject", &p.Eject)
 	}
 }
 

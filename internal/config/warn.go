@@ -28,6 +28,7 @@ func (c *Config) Warnings(getenv func(string) string) []string {
 	if c.Record.Dir != "" && c.Record.Content == "keep" {
 		out = append(out, fmt.Sprintf("record.content: is keep: prompts and completions are written to files in %q", c.Record.Dir))
 	}
+	out = append(out, policyWarnings(c.Pools)...)
 	return append(out, modelWarnings(c.Models)...)
 }
 

@@ -18,6 +18,9 @@ type Config struct {
 	// once, nil: those of math/rand/v2. New takes them, Apply does not.
 	Now    func() time.Time
 	Random func() uint64
+	// Ejected is told of endpoints that fail too often, nil: nobody is. It must
+	// neither block nor call the router. New takes it, Apply does not.
+	Ejected func(Ejection)
 }
 
 // Pool is a set of interchangeable model servers. It may be empty: requests

@@ -2,6 +2,7 @@ package route
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -132,6 +133,31 @@ func TestEject_PassedOver(t *testing.T) {
 		s.r.Done(Result{Pool: "default", Endpoint: a1, Served: "10.96.0.1:80", Headers: time.Millisecond})
 	}
 	s.isEjected(a1, false, "served under another address")
+}
+
+func TestEject_IsTold(t *testing.T) {
+	var got []Ejection
+	c := onePool(ejecting, a1, a2)
+	c.Ejected = func(e Ejection) { got = append(got, e) }
+	s := newScript(t, c)
+	s.fails(a1, 10)
+	s.fails(a2, 10) // may not be ejected
+	s.pass(10 * time.Second)
+	s.r.Done(Result{Pool: "default", Endpoint: a1, Served: a2, Headers: time.Millisecond})
+	want := []Ejection{
+		{Pool: "default", Endpoint: a1, Failure: FailedConnect, For: 10 * time.Second},
+		{Pool: "default", Endpoint: a1, Failure: FailedPassedOver, For: 20 * time.Second},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	words := make(map[string]bool)
+	for f := NoFailure; f <= FailedPassedOver; f++ {
+		words[f.String()] = true
+	}
+	if len(words) != 6 || words[Failure(200).String()] {
+		t.Errorf("the failures are called %v, want a word of its own for each", words)
+	}
 }
 
 func TestEject_Share(t *testing.T) {

@@ -8,12 +8,40 @@ type Failure uint8
 
 // The failures.
 const (
-	NoFailure     Failure = iota
-	FailedConnect         // there was no connection to be had
-	FailedReset           // it broke off
-	FailedTimeout         // it did not answer, or stopped, for too long
-	FailedStatus          // it answered with 5xx
+	NoFailure        Failure = iota
+	FailedConnect            // there was no connection to be had
+	FailedReset              // it broke off
+	FailedTimeout            // it did not answer, or stopped, for too long
+	FailedStatus             // it answered with 5xx
+	FailedPassedOver         // Envoy took another of the pool instead
 )
+
+// String is the failure in a word, for logs.
+func (f Failure) String() string {
+	switch f {
+	case NoFailure:
+		return "none"
+	case FailedConnect:
+		return "connect"
+	case FailedReset:
+		return "reset"
+	case FailedTimeout:
+		return "timeout"
+	case FailedStatus:
+		return "status"
+	case FailedPassedOver:
+		return "passed_over"
+	default:
+		return "unknown"
+	}
+}
+
+// Ejection is that an endpoint of a pool gets nothing for a while.
+type Ejection struct {
+	Pool, Endpoint string
+	Failure        Failure // the last one
+	For            time.Duration
+}
 
 // Result is what an exchange showed of the endpoint that served it.
 type Result struct {
@@ -59,29 +87,39 @@ func (r *Router) Done(d Result) {
 		return
 	}
 	m := p.members.Load()
-	if m.find(d.served()) == nil {
+	served := m.find(d.served())
+	if served == nil {
 		return
 	}
-	r.judge(p, m, s, d.Failure == NoFailure && d.Headers > 0, d.Failure != NoFailure, now)
-	if picked := m.find(d.Endpoint); picked != nil && picked.state != s {
-		// Envoy passed the pick over for another of the pool: it tried it in vain, or
-		// knows that it need not try.
-		r.judge(p, m, picked.state, false, true, now)
+	r.judge(p, m, served, d.Failure, d.Headers > 0, now)
+	if picked := m.find(d.Endpoint); picked != nil && picked != served {
+		// Envoy tried it in vain, or knows that it need not try.
+		r.judge(p, m, picked, FailedPassedOver, false, now)
 	}
 }
 
-// judge notes how an exchange at s, one of m, went, and ejects s where that is due.
-func (r *Router) judge(p *pool, m *members, s *state, success, failure bool, now time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.standing.note(&p.rules.Eject, success, failure, now) {
-		return
+// judge notes how an exchange went at one of all, the members of p, and ejects it
+// where that is due. answered tells that a response came.
+func (r *Router) judge(p *pool, all *members, one *member, f Failure, answered bool, now time.Duration) {
+	s, e := &one.state.standing, &p.rules.Eject
+	one.state.mu.Lock()
+	eject := s.note(e, f == NoFailure && answered, f != NoFailure, now) && r.eject(s, e, all, now)
+	term := s.term
+	one.state.mu.Unlock()
+	if eject && r.ejected != nil {
+		r.ejected(Ejection{Pool: p.name, Endpoint: one.addr, Failure: f, For: term})
 	}
+}
+
+// eject ejects s, unless too many of all are ejected already.
+func (r *Router) eject(s *standing, e *Eject, all *members, now time.Duration) bool {
 	r.ejecting.Lock()
 	defer r.ejecting.Unlock()
-	if m.mayEject(&p.rules.Eject, now) {
-		s.standing.eject(&p.rules.Eject, now)
+	if !all.mayEject(e, now) {
+		return false
 	}
+	s.eject(e, now)
+	return true
 }
 
 // observed is what exchanges showed of an endpoint, smoothed over them. It does

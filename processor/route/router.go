@@ -16,6 +16,8 @@ type Router struct {
 	epoch time.Time // what moments count from
 
 	random func() uint64
+	// ejected is told of ejections; nil: nobody is.
+	ejected func(Ejection)
 
 	expected expectations
 	cached   cached
@@ -35,7 +37,7 @@ type Router struct {
 // New returns a Router for c. Its errors begin with the key path of the fault,
 // as in `pools[0].endpoints[1]`.
 func New(c Config) (*Router, error) {
-	r := &Router{states: make(map[string]*state), now: c.Now}
+	r := &Router{states: make(map[string]*state), now: c.Now, ejected: c.Ejected}
 	r.cached.limit = maxCached
 	if r.now == nil {
 		r.now = time.Now
