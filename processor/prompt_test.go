@@ -2,6 +2,7 @@ package processor
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -50,7 +51,7 @@ func TestWhatADecisionGets(t *testing.T) {
 					}
 					q := b.asking()
 					want := prefixOf(body)
-					if len(want) < 4 || !slices.Equal(q.Prefix, want) || q.Session != "chat-7" || q.Method != "POST" {
+					if len(want) < 4 || !slices.Equal(q.Prefix, want) || q.Session != "chat-7" || q.Method != http.MethodPost {
 						t.Errorf("the router got %+v, want the prefix %x", q, want)
 					}
 					if mode != duplex && q.PromptBytes != len(longPrompt) {

@@ -50,7 +50,6 @@ type requestSide struct {
 	// waits for the decision.
 	holding bool
 	held    []byte
-	out     []byte // of the rewriter, reused
 }
 
 // keepSubset copies the subset hint, which may come with any message.

@@ -55,7 +55,7 @@ type Scanner struct {
 	session string
 	// response: what is read is a response, of which only the model matters.
 	response bool
-	piece   []byte // in hand
+	piece    []byte // in hand
 }
 
 // bodySpan is a part of a body, from start up to end.

@@ -70,14 +70,16 @@ func newRewriter(s *Scanner, e Edit) *Rewriter {
 // Edit returns a Rewriter for the rest of a body of which s has read the beginning,
 // begun, and what becomes of that, as Pass would: begun itself where nothing in it
 // changes. From then on s is the Rewriter's.
-func (s *Scanner) Edit(begun []byte, e Edit) (w *Rewriter, out []byte) {
+func (s *Scanner) Edit(begun []byte, e Edit) (*Rewriter, []byte) {
 	if e.Ask || s.models.lost {
 		// Asking looks at the body at fixed places, from its beginning on.
-		w = NewEditor(s.request.Dialect, e)
-		return w, w.Write(nil, begun)
+		w := NewEditor(s.request.Dialect, e)
+		out := w.Write(nil, begun)
+		return w, out
 	}
-	w = newRewriter(s, e)
-	return w, w.pass(begun)
+	w := newRewriter(s, e)
+	out := w.pass(begun)
+	return w, out
 }
 
 // Scanner returns the Scanner that the Rewriter feeds, so that a body need not
