@@ -9,7 +9,7 @@ var (
 // endpointAttributes are what every metric of an endpoint carries.
 var endpointAttributes = []string{string(keyPool), string(keyEndpoint)}
 
-// The metrics of endpoints. A series ends some time after its endpoint left.
+// The metrics of endpoints. A series ends endpointLinger after its endpoint left.
 var (
 	mEndpointInFlight = Metric{Name: "inferspan.endpoint.inflight", Kind: ObservableUpDown, Unit: requestUnit,
 		Description: "Exchanges at an endpoint of the pools that have not ended, as this process counts them.",
@@ -30,7 +30,7 @@ var (
 		Description: "Time per output token after the first, one sample a choice, of exchanges that the endpoint served and that were done.",
 		Attributes:  endpointAttributes}
 	mEndpointRequests = Metric{Name: "inferspan.endpoint.requests", Kind: Counter, Unit: requestUnit,
-		Description: "Exchanges that ended, by the endpoint that served them, or the chosen one where Envoy does not say who did.",
+		Description: "Exchanges that ended, by the endpoint that served them, or the chosen one where Envoy does not say who did. The series of an endpoint end 10 min after it left the pools and nothing more came of it.",
 		Attributes:  append(endpointAttributes[:2:2], string(keyOutcome))}
 	mEndpointScrapeFailures = Metric{Name: "inferspan.endpoint.scrape.failures", Kind: Counter, Unit: "{scrape}",
 		Description: "Times that the endpoint's page of metrics could not be read: unreachable, there was no connection; timeout; status, it was not 200; broken, the page broke off or was too large.",

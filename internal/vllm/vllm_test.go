@@ -51,6 +51,7 @@ func TestRealServer(t *testing.T) {
 	r.compareAborted(t, &report, aborted, after.output-before.output)
 
 	r.compareSpans(ctx, t, &report, slices.Concat(ended, fromStream))
+	t.Run("Load", func(t *testing.T) { r.compareLoad(ctx, t, &report) })
 	t.Run("OpenAI client", func(t *testing.T) { r.openAIClient(ctx, t) })
 	t.Log("\n" + report.String())
 	if file := os.Getenv("INFERSPAN_REPORT"); file != "" && !t.Failed() {
