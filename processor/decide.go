@@ -43,7 +43,7 @@ func (x *exchange) decide() (model string) {
 		d = x.s.cfg.Router.Decide(route.Request{
 			Method: r.head.method, Path: r.head.path, Model: r.asked.Model, HasModel: r.asked.HasModel,
 			JSON: r.object, HasBody: r.hasBody,
-			Subset: r.subset, HasSubset: r.hasSubset,
+			Subset: r.subset, HasSubset: r.hasSubset, Priority: r.priority,
 			Session: x.session(), Prefix: r.prompt.Prefix, PromptBytes: x.promptSize(),
 		})
 	}) {

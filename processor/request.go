@@ -15,6 +15,8 @@ type requestSide struct {
 	ended bool // nothing of it is to come, or is of use
 	head  requestHead
 	wish  string // what it may ask of its trace
+	// priority is how much it may say that it matters.
+	priority int
 
 	dialect dialect.Dialect
 	hasBody bool
@@ -72,7 +74,7 @@ func (x *exchange) onRequestHeaders(m *wire.Message) error {
 		return x.pass(m.Phase)
 	}
 	x.beginRequest(readRequestHead(m.Headers, x.cfg.SessionHeaders))
-	x.request.wish, x.start.Wanted = x.cfg.Trusted.wishes(m.Headers)
+	x.request.wish, x.start.Wanted, x.request.priority = x.cfg.Trusted.wishes(m.Headers)
 	x.start.Captured = captured(x.cfg.Capture, m.Headers)
 	x.recordRequest(m)
 	x.request.hasBody = !m.EndOfStream

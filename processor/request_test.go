@@ -198,6 +198,9 @@ func checkRejection(t *testing.T, got seen, status int32, reason string) {
 	want := map[string]string{
 		"content-type": "application/json", "x-inferspan-reason": reason, "x-trace-id": "01000000000000000000000000000002",
 	}
+	if status == 503 {
+		want["retry-after"] = "1"
+	}
 	if !maps.Equal(headers, want) {
 		t.Errorf("its headers are %v, want %v", headers, want)
 	}

@@ -11,8 +11,12 @@ import (
 	"github.com/inferspan/inferspan/processor/wire"
 )
 
-// wishHeader is what a trusted client asks of its exchange's trace.
-const wishHeader = ownPrefix + "trace"
+// What a trusted client asks of its exchange's trace, and how much its request
+// matters beside others.
+const (
+	wishHeader     = ownPrefix + "trace"
+	priorityHeader = ownPrefix + "priority"
+)
 
 // The headers in which a trusted client says within what times it wants its
 // exchange, in milliseconds: ours, and those of inference gateways, new and old.
@@ -23,8 +27,7 @@ var (
 	durationHeaders = []string{ownPrefix + "slo-duration-ms"}
 )
 
-// Trusted says whose wishes about telemetry count: those of requests with the
-// header Header, once, and Value as its value. It is a secret that clients and
+// Trusted says whose wishes count: those of requests with the header Header, once, and Value as its value. It is a secret that clients and
 // we share, or what Envoy sets after it took the clients' own copy away, as
 // x-envoy-internal. The zero value trusts nobody.
 type Trusted struct{ Header, Value string }
@@ -45,16 +48,20 @@ func (t Trusted) trusts(hs []wire.Header) bool {
 	return found == 1 && same == 1
 }
 
-// wishes are what the request asks of its trace and within what times it wants its
-// exchange, nothing where it may not ask.
-func (t Trusted) wishes(hs []wire.Header) (trace string, wanted meter.Thresholds) {
+// wishes are what the request asks of its trace, within what times it wants its
+// exchange, and its priority, 0 where it says none; nothing where it may not ask.
+func (t Trusted) wishes(hs []wire.Header) (trace string, wanted meter.Thresholds, priority int) {
 	if !t.trusts(hs) {
-		return "", wanted
+		return "", wanted, 0
 	}
 	trace, _ = first(hs, wishHeader)
 	wanted.TTFT, wanted.TPOT = milliseconds(hs, ttftHeaders), milliseconds(hs, tpotHeaders)
 	wanted.Duration = milliseconds(hs, durationHeaders)
-	return strings.Clone(trace), wanted
+	says, _ := first(hs, priorityHeader)
+	if n, err := strconv.ParseInt(says, 10, 32); err == nil {
+		priority = int(n)
+	}
+	return strings.Clone(trace), wanted, priority
 }
 
 // first is the first header of the name, in any case.

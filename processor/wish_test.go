@@ -28,7 +28,7 @@ func TestWishes(t *testing.T) {
 		"nobody":          {Trusted{}, []wire.Header{wish, secret, {}}, ""},
 		"no value is set": {Trusted{Header: "x-envoy-internal"}, []wire.Header{wish, {Name: "x-envoy-internal"}}, ""},
 	} {
-		if got, _ := c.trusted.wishes(c.headers); got != c.want {
+		if got, _, _ := c.trusted.wishes(c.headers); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -56,10 +56,30 @@ func TestWishes_Thresholds(t *testing.T) {
 		},
 		"nobody's": {[]wire.Header{h("x-inferspan-slo-ttft-ms", "500")}, meter.Thresholds{}},
 	} {
-		if _, got := shared.wishes(c.headers); got != c.want {
+		if _, got, _ := shared.wishes(c.headers); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
+}
+
+func TestWishes_Priority(t *testing.T) {
+	shared := Trusted{Header: "x-inferspan-secret", Value: "s3cret"}
+	secret := wire.Header{Name: shared.Header, Value: shared.Value}
+	f := func(trusted Trusted, want int, headers ...wire.Header) {
+		t.Helper()
+		if _, _, got := trusted.wishes(headers); got != want {
+			t.Errorf("the priority of %v is %d, want %d", headers, got, want)
+		}
+	}
+	says := func(v string) wire.Header { return wire.Header{Name: "X-Inferspan-Priority", Value: v} }
+	f(shared, -1, secret, says("-1"))
+	f(shared, 7, says("7"), secret, says("9"))
+	f(shared, 0, secret)
+	for _, v := range []string{"", "high", "1.5", " 1", "-", "3000000000", "0x10"} {
+		f(shared, 0, secret, says(v))
+	}
+	f(shared, 0, says("-1"))
+	f(Trusted{}, 0, secret, says("-1"))
 }
 
 // TestBaggage: of clients whose trace context is not continued it is removed, in
@@ -86,14 +106,14 @@ func TestBaggage(t *testing.T) {
 	}
 }
 
-// TestWishReachesTelemetry: in every mode, and neither the wish nor the secret
-// goes on to the server.
-func TestWishReachesTelemetry(t *testing.T) {
+// TestWishesCount: in every mode, and neither they nor the secret go on to the
+// server.
+func TestWishesCount(t *testing.T) {
 	for _, mode := range []bodyMode{streamed, buffered, partial, duplex} {
 		b := newBench(t, func(c *Config) { c.Trusted = Trusted{Header: "x-inferspan-secret", Value: "s3cret"} })
 		e := b.inline(mode, streamed)
 		got := play(t, e, mode, streamed, shape{
-			head:    append(chatHead(), "x-inferspan-trace", "force,events", "x-inferspan-slo-ttft-ms", "500", "x-inferspan-secret", "s3cret"),
+			head:    append(chatHead(), "x-inferspan-trace", "force,events", "x-inferspan-slo-ttft-ms", "500", "x-inferspan-priority", "-3", "x-inferspan-secret", "s3cret"),
 			request: []string{`{"model":"m"}`}, response: []string{"{}"},
 		})
 		e.hangUp()
@@ -102,6 +122,9 @@ func TestWishReachesTelemetry(t *testing.T) {
 		}
 		if !slices.Contains(got.removed, wishHeader) || !slices.Contains(got.removed, "x-inferspan-secret") {
 			t.Errorf("%s: removed are %v", mode, got.removed)
+		}
+		if !slices.Contains(got.removed, priorityHeader) || len(b.router.asked) != 1 || b.router.asked[0].Priority != -3 {
+			t.Errorf("%s: the router was asked %+v", mode, b.router.asked)
 		}
 		if begins := b.telemetry.begins; len(begins) != 1 || begins[0].Wish != "force,events" {
 			t.Errorf("%s: telemetry got %+v", mode, begins)

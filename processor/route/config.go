@@ -37,6 +37,7 @@ type Pool struct {
 	// as they are; until then they are Endpoints.
 	Source string
 	Rules  Rules
+	Shed   Shed
 }
 
 // Endpoint is one model server of a pool.
@@ -98,6 +99,10 @@ func compile(c Config) (*table, error) {
 		made.rules = p.Rules.withDefaults()
 		if err := made.rules.check(); err != nil {
 			return nil, fmt.Errorf("pools[%d]: %w", i, err)
+		}
+		made.door.shed = p.Shed
+		if err := p.Shed.check(); err != nil {
+			return nil, fmt.Errorf("pools[%d].%w", i, err)
 		}
 		t.byPrefix = t.byPrefix || made.rules.Policy == Prefix
 		t.pools[p.Name] = made

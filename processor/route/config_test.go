@@ -26,6 +26,15 @@ func TestNewNamesTheFault(t *testing.T) {
 	}
 	f(Config{Pools: []Pool{pool("a", "[::1]:80", "[0:0::1]:80")}}, `pools[0].endpoints[1]: "[0:0::1]:80" is there twice`)
 
+	for _, s := range []Shed{
+		{Limits: Limits{InFlight: -1}}, {Limits: Limits{Queue: -1}}, {Hard: Limits{KVUsage: 1.01}}, {Hard: Limits{KVUsage: math.NaN()}},
+	} {
+		_, err := New(Config{Pools: []Pool{{Name: "a", Shed: s}}})
+		if err == nil || !strings.HasPrefix(err.Error(), "pools[0].shed: ") || !strings.HasSuffix(err.Error(), ": want limits from 0, and the cache's to 1") {
+			t.Errorf("New with %+v: got error %v, want one at pools[0].shed", s, err)
+		}
+	}
+
 	models := func(m ...Model) Config { return Config{Pools: []Pool{pool("b"), pool("a")}, Models: m} }
 	target := Target{Pool: "a", Weight: 1}
 	f(models(Model{Targets: []Target{target}}), `models[0].name: "": want printable text`)

@@ -48,6 +48,7 @@ func TestDecideStaysInThePool(t *testing.T) {
 				q.JSON = rnd.IntN(4) > 0
 				q.HasModel = rnd.IntN(4) > 0
 				q.Model = fmt.Sprintf("%s%d", []string{"m", "a", "p", "pp/"}[rnd.IntN(4)], rnd.IntN(5))
+				q.Priority = rnd.IntN(3) - 1
 				q.Session = []string{"", "one", "another"}[rnd.IntN(3)]
 			}
 			if q.HasSubset = rnd.IntN(2) > 0; q.HasSubset {
@@ -75,7 +76,8 @@ func randomConfig(seed uint64) Config {
 		if rnd.IntN(4) == 0 {
 			continue
 		}
-		p := Pool{Name: name, Rules: Rules{Policy: Policies()[rnd.IntN(len(Policies()))], Fallbacks: rnd.IntN(MaxCandidates)}}
+		p := Pool{Name: name, Rules: Rules{Policy: Policies()[rnd.IntN(len(Policies()))], Fallbacks: rnd.IntN(MaxCandidates)},
+			Shed: Shed{Limits: Limits{InFlight: rnd.IntN(4)}, Hard: Limits{InFlight: rnd.IntN(6)}}}
 		for range rnd.IntN(10) {
 			if e := (Endpoint{Address: randomEndpoint(rnd)}); !slices.Contains(p.Endpoints, e) {
 				p.Endpoints = append(p.Endpoints, e)
@@ -120,6 +122,7 @@ func checkDecision(t *testing.T, c Config, q Request, d Decision) {
 		}
 		if d.Reject != nil {
 			checkRejection(t, d.Reject)
+			checkShed(t, c, q, d)
 		} else if !json.Valid(d.Answer.Body) || len(c.Models) == 0 {
 			t.Fatalf("Decide(%+v): the answer %s", q, d.Answer.Body)
 		}
@@ -147,6 +150,23 @@ func checkDecision(t *testing.T, c Config, q Request, d Decision) {
 	}
 	if d.Model != "" && (!q.JSON || !q.HasModel || d.Model == q.Model) {
 		t.Fatalf("Decide(%+v): the model is rewritten to %q", q, d.Model)
+	}
+}
+
+// checkShed holds that nobody is refused where no limit is set for it, and that
+// who may come back is told when.
+func checkShed(t *testing.T, c Config, q Request, d Decision) {
+	t.Helper()
+	again := d.Reject.Status == 429 || d.Reject.Status == 503
+	if again != (d.Reject.RetryAfter >= 1 && d.Reject.RetryAfter <= 60) || !again && d.Reject.RetryAfter != 0 {
+		t.Fatalf("Decide(%+v): %d with retry-after %d", q, d.Reject.Status, d.Reject.RetryAfter)
+	}
+	if (d.Reject.Status == 429) != (d.Reason == ReasonSaturated) {
+		t.Fatalf("Decide(%+v): %d for %s", q, d.Reject.Status, d.Reason)
+	}
+	i := slices.IndexFunc(c.Pools, func(p Pool) bool { return p.Name == d.Pool })
+	if d.Reason == ReasonSaturated && c.Pools[i].Shed.Hard == (Limits{}) && (q.Priority >= 0 || c.Pools[i].Shed.Limits == (Limits{})) {
+		t.Fatalf("Decide(%+v): refused by the pool %+v", q, c.Pools[i])
 	}
 }
 

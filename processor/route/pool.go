@@ -9,6 +9,7 @@ type pool struct {
 	rules        Rules
 	members      atomic.Pointer[members]
 	rotation     rotation
+	door         door
 }
 
 // members are the endpoints of a pool at one time. They do not change, their

@@ -73,7 +73,17 @@ func noModel(hasBody bool) *Rejection {
 	}
 }
 
-func noEndpoint(pool, reason string) *Rejection {
+func saturated(pool string, retryAfter int) *Rejection {
+	return &Rejection{
+		Status:     http.StatusTooManyRequests,
+		Reason:     ReasonSaturated,
+		Message:    fmt.Sprintf("The servers of the pool `%s` have as much to do as they may. Try again in %d s.", pool, retryAfter),
+		Type:       "Too Many Requests",
+		RetryAfter: retryAfter,
+	}
+}
+
+func noEndpoint(pool, reason string, retryAfter int) *Rejection {
 	msg := fmt.Sprintf("The pool `%s` has no endpoint. Try again later.", pool)
 	if reason == ReasonNotInSubset {
 		msg = fmt.Sprintf("No endpoint of the pool `%s` is among those that the gateway allows. Try again later.", pool)
@@ -83,6 +93,8 @@ func noEndpoint(pool, reason string) *Rejection {
 		Reason:  reason,
 		Message: msg,
 		Type:    "Service Unavailable",
+
+		RetryAfter: retryAfter,
 	}
 }
 

@@ -15,7 +15,8 @@ func TestRejectionBody(t *testing.T) {
 	f(unknownModel("gpt-4"), `{"error":{"message":"The model `+"`gpt-4`"+` does not exist. Ask for a model that is served here.","type":"NotFoundError","param":"model","code":404}}`)
 	f(noModel(true), `{"error":{"message":"The request names no model. Send a JSON object with a top-level `+"`model`"+`.","type":"BadRequestError","param":"model","code":400}}`)
 	f(noModel(false), `{"error":{"message":"Nothing is served at this path. Send a request that names a model.","type":"NotFoundError","param":null,"code":404}}`)
-	f(noEndpoint("a", ReasonNoEndpoint), `{"error":{"message":"The pool `+"`a`"+` has no endpoint. Try again later.","type":"Service Unavailable","param":null,"code":503}}`)
+	f(noEndpoint("a", ReasonNoEndpoint, 1), `{"error":{"message":"The pool `+"`a`"+` has no endpoint. Try again later.","type":"Service Unavailable","param":null,"code":503}}`)
+	f(saturated("a", 7), `{"error":{"message":"The servers of the pool `+"`a`"+` have as much to do as they may. Try again in 7 s.","type":"Too Many Requests","param":null,"code":429}}`)
 }
 
 func TestCleanCutsAtARune(t *testing.T) {

@@ -88,4 +88,5 @@ const (
 	ReasonNoModel      = "no_model"      // 400 or 404: no model, no pool `default`
 	ReasonNoEndpoint   = "no_endpoint"   // 503: the pool is empty
 	ReasonNotInSubset  = "not_in_subset" // 503: none of the pool is in the subset hint
+	ReasonSaturated    = "saturated"     // 429: the pool has reached a limit of its Shed
 )

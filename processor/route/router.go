@@ -112,11 +112,16 @@ func (r *Router) Decide(q Request) Decision {
 		return Decision{Reason: reason, Reject: rej}
 	}
 	d := Decision{Pool: p.name, Policy: p.rules.Policy, Reason: reason}
+	if d.Reject = r.refuse(p, &q); d.Reject != nil {
+		d.Reason = d.Reject.Reason
+		return d
+	}
 	if q.JSON && model != q.Model {
 		d.Model = model
 	}
 	r.pick(p, &q, model, &d)
 	if len(d.Candidates) > 0 {
+		p.door.empty.end()
 		return d
 	}
 	d.Model = ""
@@ -124,7 +129,7 @@ func (r *Router) Decide(q Request) Decision {
 	if q.HasSubset && len(p.members.Load().list) > 0 {
 		d.Reason = ReasonNotInSubset
 	}
-	d.Reject = noEndpoint(p.name, d.Reason)
+	d.Reject = noEndpoint(p.name, d.Reason, retryAfter(p.door.empty.lasted(r.clock())))
 	return d
 }
 
