@@ -40,7 +40,7 @@ func (t *tape) release() {
 	if t == nil {
 		return
 	}
-	*t = tape{chunks: t.chunks[:0], others: t.others[:0]}
+	*t = tape{chunks: t.chunks[:0], others: t.others[:0], line: timeline{before: t.line.before[:0]}}
 	tapes.Put(t)
 }
 
