@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/inferspan/inferspan/internal/config"
 	"github.com/inferspan/inferspan/internal/testkit"
@@ -65,6 +66,31 @@ func TestServe_AsksEndpoints(t *testing.T) {
 	s.stop()
 	if code := s.ended(); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// A server that is full by its own account gets nothing, though this process
+// has sent it nothing.
+func TestServe_RoutesByWhatServersSay(t *testing.T) {
+	var servers [2]*testkit.VLLM
+	for i := range servers {
+		v, err := testkit.NewVLLM(testkit.VLLMOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = v.Close() }()
+		servers[i] = v
+	}
+	servers[0].SetQueue(50)
+	s := startServe(t, fmt.Sprintf("%spools: [{name: default, endpoints: [%q, %q]}]\n", atAnyPort, servers[0].Addr(), servers[1].Addr()))
+	for i, queue := range []int{50, 0} {
+		s.shows(t, fmt.Sprintf("inferspan_endpoint_queue{inferspan_endpoint=%q,inferspan_pool=\"default\"} %d\n", servers[i].Addr(), queue), true)
+	}
+	conn := dial(t, s.listen, insecure.NewCredentials())
+	for range 10 {
+		if _, to := routed(t, conn); to != servers[1].Addr() {
+			t.Errorf("routed to %q, which has a queue; want %q", to, servers[1].Addr())
+		}
 	}
 }
 

@@ -45,6 +45,7 @@ type VLLM struct {
 	closed chan struct{}
 
 	playing atomic.Int64 // requests that are being answered
+	queued  atomic.Int64 // requests that it says wait
 	health  atomic.Int64 // the status that says how it is
 
 	mu       sync.Mutex

@@ -13,6 +13,9 @@ const asker = "inferspan"
 // health; it begins with 200.
 func (v *VLLM) SetHealth(status int) { v.health.Store(int64(status)) }
 
+// SetQueue makes the server say that n requests wait; none ever does.
+func (v *VLLM) SetQueue(n int) { v.queued.Store(int64(n)) }
+
 // tell answers a question of Inferspan's: how the server is, and what it has to
 // do.
 func (v *VLLM) tell(w http.ResponseWriter, r *http.Request) {
@@ -24,7 +27,7 @@ func (v *VLLM) tell(w http.ResponseWriter, r *http.Request) {
 		const labels = `{engine="0",model_name="tiny"}`
 		_, _ = fmt.Fprintf(w, "# HELP vllm:num_requests_running Number of requests in model execution batches.\n"+
 			"# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running%s %d.0\n"+
-			"vllm:num_requests_waiting%s 0.0\nvllm:kv_cache_usage_perc%s 0.0\n", labels, v.playing.Load(), labels, labels)
+			"vllm:num_requests_waiting%s %d.0\nvllm:kv_cache_usage_perc%s 0.0\n", labels, v.playing.Load(), labels, v.queued.Load(), labels)
 	default:
 		http.NotFound(w, r)
 	}
