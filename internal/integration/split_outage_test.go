@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -173,7 +174,7 @@ func TestFilterDown(t *testing.T) {
 		for _, x := range p.many(t, 10, "unobserved") {
 			trace := x.Header.Get("x-trace-id")
 			up := p.upstream(t, x.id)
-			if x.Status != http.StatusOK || len(trace) != 32 || !bytes.Contains([]byte(up.Header.Get("traceparent")), []byte(trace)) {
+			if x.Status != http.StatusOK || len(trace) != 32 || !strings.Contains(up.Header.Get("traceparent"), trace) {
 				t.Errorf("status %d, x-trace-id %q, the model server got %q", x.Status, trace, up.Header.Get("traceparent"))
 			}
 		}
