@@ -67,6 +67,7 @@ func TestPages_Benchmarks(t *testing.T) {
 		"BenchmarkGzipChunk": "../../processor/meter/compressed_test.go",
 		"BenchmarkEnd":       "../../telemetry/bench_test.go", "BenchmarkSpan": "../../telemetry/bench_test.go",
 		"BenchmarkAdd": "../../journal/journal_test.go",
+		"BenchmarkAsk": "../../processor/route/scrape/http_test.go", "BenchmarkRead": "../../processor/route/scrape/bench_test.go",
 	}
 	for _, file := range pages {
 		for _, name := range regexp.MustCompile("`(Benchmark|Test)[A-Za-z_]+`").FindAllString(readPage(t, file), -1) {
