@@ -20,6 +20,7 @@ func routes(c config.Config) route.Config {
 		for _, e := range p.Endpoints {
 			pool.Endpoints = append(pool.Endpoints, route.Endpoint{Address: string(e.Address), Weight: e.Weight})
 		}
+		pool.Shed = route.Shed{Limits: limits(p.Shed.Soft()), Hard: limits(p.Shed.Hard)}
 		r.Pools = append(r.Pools, pool)
 	}
 	for _, m := range c.Models {
@@ -30,6 +31,10 @@ func routes(c config.Config) route.Config {
 		r.Models = append(r.Models, model)
 	}
 	return r
+}
+
+func limits(l config.Limits) route.Limits {
+	return route.Limits{InFlight: l.InFlight, Queue: l.Queue, KVUsage: float64(l.KVUsage)}
 }
 
 // rules are how the endpoints of p are picked.

@@ -4,11 +4,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/inferspan/inferspan/internal/config"
+	"github.com/inferspan/inferspan/processor/route"
 	"github.com/inferspan/inferspan/telemetry"
 )
 
@@ -35,6 +37,29 @@ func TestKeepSettings(t *testing.T) {
 	}
 	if got := keepSettings(c.Trace.Keep).Always; got == nil || len(got) != 0 {
 		t.Errorf("an empty list became %v", got)
+	}
+}
+
+// What is configured of models and of limits reaches the router.
+func TestRoutes(t *testing.T) {
+	c, err := config.Parse("routes", []byte(`
+pools: [{name: p, shed: {in_flight: 1, queue: 2, kv_usage: 0.3, hard: {in_flight: 4, queue: 5, kv_usage: 0.6}}}]
+models: [{name: m, aliases: [a], prefixes: [x/], targets: [{pool: p, model: s, weight: 7}]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := routes(c)
+	wantShed := route.Shed{
+		Limits: route.Limits{InFlight: 1, Queue: 2, KVUsage: 0.3}, Hard: route.Limits{InFlight: 4, Queue: 5, KVUsage: 0.6},
+	}
+	if got.Pools[0].Shed != wantShed {
+		t.Errorf("the pool sheds by %+v, want %+v", got.Pools[0].Shed, wantShed)
+	}
+	want := []route.Model{{
+		Name: "m", Aliases: []string{"a"}, Prefixes: []string{"x/"}, Targets: []route.Target{{Pool: "p", Model: "s", Weight: 7}},
+	}}
+	if !reflect.DeepEqual(got.Models, want) {
+		t.Errorf("the models are %+v, want %+v", got.Models, want)
 	}
 }
 

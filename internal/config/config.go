@@ -82,6 +82,7 @@ type Pool struct {
 	Eject          Eject  `yaml:"eject"`
 	Scrape         Scrape `yaml:"scrape"`
 	Health         Health `yaml:"health"`
+	Shed           Shed   `yaml:"shed"`
 }
 
 // Trace is about spans: whose context they continue and how much they say.

@@ -82,6 +82,7 @@ func TestParse_Valid(t *testing.T) {
 				Eject:  Eject{FailureShare: 0.75, Time: 5 * time.Second, MaxTime: time.Minute, MaxShare: 1},
 				Scrape: Scrape{Interval: time.Second, Timeout: 300 * time.Millisecond, Path: "/m?name[]=vllm:num_requests_running", Port: 9100},
 				Health: Health{Interval: 10 * time.Second, Timeout: 2 * time.Second, Path: "/ping", Port: 9101, Failures: 5},
+				Shed:   Shed{InFlight: 32, Queue: 8, KVUsage: 0.9, Hard: Limits{InFlight: 64, Queue: 16, KVUsage: 0.98}},
 			},
 		},
 		Models: []Model{{Name: "7", Targets: []Target{
@@ -197,6 +198,26 @@ func TestWarnings(t *testing.T) {
 	}
 	f(c, "", `models[0].targets[0]: "llama" is rewritten to "v2": while Envoy runs without Inferspan (failure_mode_allow) the servers of pool "a" get "llama", which is another model there, of models[1]; give that one another name`,
 		`models[1].targets[0]: "old" is rewritten to "llama": while Envoy runs without Inferspan (failure_mode_allow) the servers of pool "a" get the name as asked and answer 404; start them with --served-model-name "llama" "old"`)
+}
+
+func TestWarnings_Shed(t *testing.T) {
+	f := func(s Shed, scrape bool, trusted string, want ...string) {
+		t.Helper()
+		c := Default()
+		c.Pools = []Pool{{Name: "default", Shed: s, Scrape: Scrape{Enabled: scrape}}}
+		c.Trusted.Header = trusted
+		if diff := cmp.Diff(want, c.Warnings(func(string) string { return "" })); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", s, diff)
+		}
+	}
+	const nobody = "pools[0].shed: its limits concern requests of a priority below 0, and nobody may say one: set trusted"
+	const unknown = "pools[0].shed: queue and kv_usage are never known, and so not reached, while scrape.enabled of the pool is false"
+	f(Shed{}, false, "")
+	f(Shed{InFlight: 1, Queue: 2, KVUsage: 0.5, Hard: Limits{Queue: 3}}, true, "x")
+	f(Shed{Hard: Limits{InFlight: 1}}, false, "")
+	f(Shed{InFlight: 1}, false, "", nobody)
+	f(Shed{Queue: 1}, false, "", nobody, unknown)
+	f(Shed{Hard: Limits{KVUsage: 0.5}}, false, "x", unknown)
 }
 
 func TestSizeString(t *testing.T) {

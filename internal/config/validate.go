@@ -95,6 +95,7 @@ func (v *validator) pools(pools []Pool) {
 			v.poolNames = append(v.poolNames, p.Name)
 		}
 		v.endpoints(path, "endpoints", p.Endpoints)
+		v.shed(path+".shed", p.Shed)
 		v.discover(path, p)
 		v.eject(path+".eject", &p.Eject)
 	}

@@ -29,6 +29,7 @@ func (c *Config) Warnings(getenv func(string) string) []string {
 		out = append(out, fmt.Sprintf("record.content: is keep: prompts and completions are written to files in %q", c.Record.Dir))
 	}
 	out = append(out, policyWarnings(c.Pools)...)
+	out = append(out, c.shedWarnings()...)
 	return append(out, modelWarnings(c.Models)...)
 }
 
