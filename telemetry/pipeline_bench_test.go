@@ -29,6 +29,7 @@ func BenchmarkPipeline(b *testing.B) {
 }
 
 func benchmarkPipeline(b *testing.B, r *meter.Record, compression string) {
+	b.Helper()
 	b.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", discardOTLP(b))
 	b.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", compression)
 	c := quiet()
@@ -44,7 +45,7 @@ func benchmarkPipeline(b *testing.B, r *meter.Record, compression string) {
 		tel.End(r)
 		if n++; n%64 == 0 {
 			for tel.intake.taken()+tel.export.queue.taken() > room {
-				time.Sleep(100 * time.Microsecond)
+				<-time.After(100 * time.Microsecond)
 			}
 		}
 	}
