@@ -44,7 +44,7 @@ func serve(ctx context.Context, args []string, stderr io.Writer) int {
 		log.Warn("configuration", "file", *file, "warning", warning)
 	}
 	name, commit := build()
-	log.Info("start", "version", name, "commit", commit, "listen", c.Listen.String(), "admin", string(c.Admin), "pools", poolSizes(c.Pools))
+	log.Info("start", "version", name, "commit", commit, "listen", c.Listen.String(), "admin", string(c.Admin), "pools", poolsOf(c))
 	s, err := newServer(ctx, c, name, log)
 	if err == nil {
 		reload := newReloader(*file, taken, s, level)
@@ -107,11 +107,15 @@ func newHandler(format string, level slog.Leveler, w io.Writer) slog.Handler {
 	return slog.NewJSONHandler(w, options)
 }
 
-// poolSizes returns the number of endpoints by pool.
-func poolSizes(pools []config.Pool) map[string]int {
-	sizes := make(map[string]int, len(pools))
-	for _, p := range pools {
-		sizes[p.Name] = len(p.Endpoints)
+// poolsOf returns by pool the number of its endpoints, or where they are found.
+func poolsOf(c config.Config) map[string]any {
+	pools := make(map[string]any, len(c.Pools))
+	for _, p := range c.Pools {
+		if p.Discover != nil {
+			pools[p.Name] = source(*p.Discover, c.Kubernetes).String()
+		} else {
+			pools[p.Name] = len(p.Endpoints)
+		}
 	}
-	return sizes
+	return pools
 }

@@ -67,7 +67,14 @@ type served struct {
 	exit          chan int
 }
 
+// startServe starts one and returns when it is ready.
 func startServe(t *testing.T, text string) *served {
+	t.Helper()
+	return launchServe(t, text, "ready")
+}
+
+// launchServe starts one and returns when it logs msg.
+func launchServe(t *testing.T, text, msg string) *served {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &served{logs: make(logLines, 1000), stop: cancel, exit: make(chan int, 1)}
@@ -81,8 +88,8 @@ func startServe(t *testing.T, text string) *served {
 		s.stop()
 		<-s.exit
 	})
-	ready := s.logs.await(t, "ready")
-	s.listen, s.admin = fmt.Sprint(ready["listen"]), "http://"+fmt.Sprint(ready["admin"])
+	line := s.logs.await(t, msg)
+	s.listen, s.admin = fmt.Sprint(line["listen"]), "http://"+fmt.Sprint(line["admin"])
 	return s
 }
 

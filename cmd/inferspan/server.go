@@ -44,6 +44,7 @@ type server struct {
 	drainTimeout atomic.Int64
 
 	router    *route.Router
+	discovery discovery
 	asker     *asker
 	telemetry *telemetry.Telemetry
 	service   *processor.Service
@@ -67,6 +68,10 @@ func newServer(ctx context.Context, c config.Config, version string, log *slog.L
 	if s.router, err = route.New(picking); err != nil {
 		return nil, fmt.Errorf("set up routing: %w", err)
 	}
+	s.discovery = newDiscovery(s.router, log)
+	if err := s.discovery.apply(c, s.router); err != nil {
+		return nil, fmt.Errorf("set up discovery: %w", err)
+	}
 	failed := func(pool, endpoint, reason string) { s.telemetry.ScrapeFailed(pool, endpoint, reason) }
 	s.asker = newAsker(c.Pools, s.router, failed, log)
 	if err := s.open(ctx); err != nil {
@@ -87,6 +92,7 @@ func newServer(ctx context.Context, c config.Config, version string, log *slog.L
 	}
 	observed := telemetrySettings(c, version, log, live)
 	observed.Endpoints = func() []telemetry.Endpoint { return endpointStates(s.router.Endpoints()) }
+	observed.Discovery = s.discovery.shown
 	observed.ClockOffset = func() (time.Duration, bool) {
 		if s := service.Load(); s != nil {
 			return s.ClockOffset()
@@ -107,6 +113,7 @@ func newServer(ctx context.Context, c config.Config, version string, log *slog.L
 	s.admin = admin.New(admin.Config{
 		Metrics:  s.telemetry.MetricsHandler(),
 		Requests: records.Handler(),
+		Missing:  s.discovery.missing,
 		Logger:   log,
 	})
 	return s, nil
@@ -142,7 +149,7 @@ func (s *server) secure(options []grpc.ServerOption) (_ []grpc.ServerOption, err
 // apply takes from c what can change while s runs. With an error nothing has
 // changed.
 func (s *server) apply(c config.Config) error {
-	if err := s.router.Apply(routes(c)); err != nil {
+	if err := s.discovery.apply(c, s.router); err != nil {
 		return fmt.Errorf("set up routing: %w", err)
 	}
 	if err := s.telemetry.Apply(telemetrySettings(c, "", s.log, nil)); err != nil {
@@ -175,18 +182,9 @@ func (s *server) run(ctx context.Context, beside func(context.Context)) error {
 		defer close(besideEnded)
 		beside(besideCtx)
 	}()
-	endAsking := s.asker.start(ctx)
-	s.setReady(true)
-	s.log.Info("ready", "listen", address(s.listener), "admin", address(s.adminListener))
+	endAsking, endDiscovery := s.asker.start(ctx), s.discovery.start(ctx)
 
-	var failure error
-	select {
-	case <-ctx.Done():
-	case err := <-ext:
-		ext <- err
-	case err := <-adm:
-		adm <- err
-	}
+	s.serving(ctx, ext, adm)
 	endBeside()
 	<-besideEnded
 	s.setReady(false)
@@ -194,11 +192,37 @@ func (s *server) run(ctx context.Context, beside func(context.Context)) error {
 	ctx = context.WithoutCancel(ctx)
 	s.drain(ctx)
 	endAsking()
+	endDiscovery()
 	s.flush(ctx)
+	var failure error
 	if err := <-ext; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		failure = fmt.Errorf("serve ext_proc on %s: %w", address(s.listener), err)
 	}
 	return errors.Join(failure, <-adm)
+}
+
+// serving is ready as soon as the endpoints of all pools are known, and returns
+// when ctx ends or a server has failed, which it leaves to be read.
+func (s *server) serving(ctx context.Context, ext, adm chan error) {
+	if missing := s.discovery.missing(); missing != "" {
+		s.log.Info("wait for endpoints", "missing", missing, "listen", address(s.listener), "admin", address(s.adminListener))
+	}
+	for synced := s.discovery.Synced(); ; {
+		select {
+		case <-synced:
+			synced = nil
+			s.setReady(true)
+			s.log.Info("ready", "listen", address(s.listener), "admin", address(s.adminListener))
+		case <-ctx.Done():
+			return
+		case err := <-ext:
+			ext <- err
+			return
+		case err := <-adm:
+			adm <- err
+			return
+		}
+	}
 }
 
 func (s *server) setReady(ready bool) {

@@ -16,9 +16,9 @@ import (
 func routes(c config.Config) route.Config {
 	var r route.Config
 	for _, p := range c.Pools {
-		pool := route.Pool{Name: p.Name, Rules: rules(&p)}
-		for _, e := range p.Endpoints {
-			pool.Endpoints = append(pool.Endpoints, route.Endpoint{Address: string(e.Address), Weight: e.Weight})
+		pool := route.Pool{Name: p.Name, Endpoints: endpoints(p.Endpoints), Rules: rules(&p)}
+		if p.Discover != nil {
+			pool.Source = source(*p.Discover, c.Kubernetes).String()
 		}
 		pool.Shed = route.Shed{Limits: limits(p.Shed.Soft()), Hard: limits(p.Shed.Hard)}
 		r.Pools = append(r.Pools, pool)

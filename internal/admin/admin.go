@@ -31,7 +31,10 @@ const requestsPrefix = "/api/v1/requests/"
 type Config struct {
 	Metrics  http.Handler // GET /metrics
 	Requests http.Handler // all below requestsPrefix, as it was sent
-	Logger   *slog.Logger
+	// Missing says what it is that is waited for before all is ready, for people;
+	// empty: nothing is.
+	Missing func() string
+	Logger  *slog.Logger
 }
 
 // Server is the admin server. It begins not ready.
@@ -53,7 +56,11 @@ func New(c Config) *Server {
 			answer(w, http.StatusOK, "ready\n")
 			return
 		}
-		answer(w, http.StatusServiceUnavailable, "not ready: starting or draining\n")
+		why := c.Missing()
+		if why == "" {
+			why = "starting or draining"
+		}
+		answer(w, http.StatusServiceUnavailable, "not ready: "+why+"\n")
 	})
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusNotFound, "not found; there are /metrics, /healthz, /readyz and /api/v1/requests/{id}\n")

@@ -27,6 +27,7 @@ func start(t *testing.T, requests http.HandlerFunc) (s *Server, url string) {
 			_, _ = io.WriteString(w, "a_metric 1\n")
 		}),
 		Requests: requests,
+		Missing:  func() string { return "pool a: no answer yet" },
 		Logger:   slog.New(slog.DiscardHandler),
 	})
 	done := make(chan error, 1)
@@ -71,7 +72,7 @@ func TestServer_Pages(t *testing.T) {
 		}
 	}
 	f("GET", "/healthz", 200, "alive")
-	f("GET", "/readyz", 503, "not ready")
+	f("GET", "/readyz", 503, "not ready: pool a: no answer yet\n")
 	s.SetReady(true)
 	f("GET", "/readyz", 200, "ready")
 	f("HEAD", "/readyz", 200, "")
