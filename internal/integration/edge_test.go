@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -65,7 +64,7 @@ type edge struct {
 	vllm      [2]*testkit.VLLM
 	inferspan *testkit.Inferspan // nil: absent
 	sink      *testkit.Sink
-	adapt     *strings.Replacer // of Envoy's configuration, nil: it is taken as it is
+	adapt     replacer // of Envoy's configuration, nil: it is taken as it is
 	client    *testkit.Client
 	client2   *testkit.Client // HTTP/2
 
@@ -74,6 +73,9 @@ type edge struct {
 	unseen  map[string]bool           // request ids that the processor must not see
 	serial  int
 }
+
+// replacer changes a configuration; a *strings.Replacer is one.
+type replacer interface{ Replace(config string) string }
 
 // startEdge starts all parts.
 func startEdge(t *testing.T, form string) *edge {

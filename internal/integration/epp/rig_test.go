@@ -125,3 +125,22 @@ vllm:lora_requests_info{max_lora="2",running_lora_adapters=%q,waiting_lora_adapt
 	p.addr = server.Listener.Addr().String()
 	return p
 }
+
+// scraped waits until the picker has had the pods' metrics.
+func scraped(t *testing.T, pods ...*pod) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	err := testkit.Poll(ctx, func(context.Context) error {
+		for _, p := range pods {
+			// The second shows that the first was taken in.
+			if n := p.scrapes.Load(); n < 2 {
+				return fmt.Errorf("%s was scraped %d times, want 2", p.addr, n)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
