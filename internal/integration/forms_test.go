@@ -40,6 +40,7 @@ func TestForms(t *testing.T) {
 			if routed(form) {
 				t.Run("rewrite", e.rewrite)
 				t.Run("empty pool", e.emptyPool)
+				t.Run("models", e.models)
 			}
 			t.Run("exactly once", e.exactlyOnce)
 			t.Run("access log", e.accessLog)

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/inferspan/inferspan/internal/testkit"
@@ -31,15 +33,107 @@ func TestModelThatNobodyServes(t *testing.T) {
 	}
 }
 
+// emptyPool holds the bytes of a 503 as the delivered rules let them through.
 func (e *edge) emptyPool(t *testing.T) {
 	call := chatCall()
 	call.Body = []byte(`{"model":"drained","messages":[]}`)
-	e.wantRejected(t, call, http.StatusServiceUnavailable)
+	x := e.wantRejected(t, call, http.StatusServiceUnavailable)
+	want := "{\"error\":{\"message\":\"The pool `drained` has no endpoint. Try again later.\",\"type\":\"Service Unavailable\",\"param\":null,\"code\":503}}"
+	if string(x.Body) != want || x.Header.Get("x-inferspan-reason") != "no_endpoint" || x.Header.Get("retry-after") == "" {
+		t.Errorf("the answer is %s with %v, want %s", x.Body, x.Header, want)
+	}
+}
+
+// TestShedding fills both servers, and holds the bytes of a 429 as the delivered
+// rules let them through.
+func TestShedding(t *testing.T) {
+	for _, form := range []string{inline, duplex, split, splitDuplex} {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			e := newEdge(t, form)
+			e.startInferspan(strings.Replace(e.config("main"), "- {name: main,",
+				"- {name: main, scrape: {enabled: false}, health: {enabled: false}, shed: {in_flight: 1, hard: {in_flight: 2}},", 1) +
+				"trusted: {header: x-inferspan-secret, value: open}\n")
+			e.startEnvoy()
+			low := chatCall()
+			low.Body = []byte(strings.Replace(tinyChat, `"tiny"`, `"renamed"`, 1))
+			plain := low
+			low.Header = append(low.Header, testkit.Header{Name: "x-inferspan-priority", Value: "-1"})
+			spoofed := low
+			low.Header = append(low.Header, testkit.Header{Name: "x-inferspan-secret", Value: "open"})
+
+			served := func(name string, call testkit.Call) {
+				x := e.mustPlay(t, chatScript("served", nil), call)
+				if x.Status != http.StatusOK {
+					t.Errorf("%s: status %d, want 200", name, x.Status)
+				}
+				e.record(t, x.id) // it is in flight no more
+			}
+			served("with room", low)
+			defer e.fill(t, plain, 2)()
+			e.wantShed(t, low)
+			served("no priority, below the hard limit", plain)
+			served("nobody's priority", spoofed)
+			defer e.fill(t, plain, 2)()
+			e.wantShed(t, plain)
+		})
+	}
+}
+
+// fill begins n exchanges, and returns what ends them.
+func (e *edge) fill(t *testing.T, call testkit.Call, n int) (leave func()) {
+	t.Helper()
+	gate, begun := make(chan struct{}), make(chan struct{}, 100)
+	var all sync.WaitGroup
+	for range n {
+		call.OnPiece = func([]byte) { begun <- struct{}{} }
+		all.Go(func() {
+			if x, err := e.play(t.Context(), chatScript("long", gate), call); err != nil || x.Status != http.StatusOK {
+				t.Errorf("a long exchange: %v, %v", x, err)
+			}
+			begun <- struct{}{} // where it failed, nobody waits
+		})
+		<-begun
+	}
+	return func() { close(gate); all.Wait() }
+}
+
+func (e *edge) wantShed(t *testing.T, call testkit.Call) {
+	t.Helper()
+	x := e.wantRejected(t, call, http.StatusTooManyRequests)
+	want := "{\"error\":{\"message\":\"The servers of the pool `main` have as much to do as they may. Try again in " + x.Header.Get("retry-after") +
+		" s.\",\"type\":\"Too Many Requests\",\"param\":null,\"code\":429}}"
+	if string(x.Body) != want || x.Header.Get("x-inferspan-reason") != "saturated" {
+		t.Errorf("the answer is %s with %v, want %s", x.Body, x.Header, want)
+	}
+}
+
+// models asks for the list, for one model and for another.
+func (e *edge) models(t *testing.T) {
+	const one = `{"id":"renamed","object":"model","created":0,"owned_by":"inferspan"}`
+	list := `{"object":"list","data":[` + one + "," + strings.Replace(one, "renamed", "drained", 1) + `]}`
+	for path, want := range map[string]string{"/v1/models": list, "/v1/models/renamed": one} {
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			x := e.mustPlay(t, testkit.Script{Name: "models", Status: http.StatusTeapot}, testkit.Call{Method: method, Path: path})
+			body := want
+			if method == http.MethodHead {
+				body = ""
+			}
+			if x.Status != http.StatusOK || string(x.Body) != body || x.Header.Get("content-type") != "application/json" || x.Header.Get("content-length") != fmt.Sprint(len(want)) {
+				t.Errorf("%s %s: status %d, %s with %v", method, path, x.Status, x.Body, x.Header)
+			}
+			if r := e.record(t, x.id); r["outcome"] != "ok" || r["status"] != 200.0 {
+				t.Errorf("%s %s: the record is %v", method, path, r)
+			}
+			e.span(t, x.id)
+		}
+	}
+	e.wantRejected(t, testkit.Call{Method: http.MethodGet, Path: "/v1/models/tiny"}, http.StatusNotFound)
 }
 
 // wantRejected wants an answer of ours, whole and as JSON, and no request at a
 // model server.
-func (e *edge) wantRejected(t *testing.T, call testkit.Call, status int) {
+func (e *edge) wantRejected(t *testing.T, call testkit.Call, status int) exchange {
 	t.Helper()
 	x := e.mustPlay(t, testkit.Script{Name: "rejected", Status: http.StatusOK}, call)
 	if x.Status != status {
@@ -53,6 +147,10 @@ func (e *edge) wantRejected(t *testing.T, call testkit.Call, status int) {
 	}
 	if x.Header.Get("x-inferspan-reason") == "" {
 		t.Error("no x-inferspan-reason")
+	}
+	again := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+	if s, err := strconv.Atoi(x.Header.Get("retry-after")); (err == nil && s >= 1 && s <= 60) != again {
+		t.Errorf("retry-after %q of status %d", x.Header.Get("retry-after"), status)
 	}
 	var answer struct {
 		Error struct {
@@ -72,4 +170,5 @@ func (e *edge) wantRejected(t *testing.T, call testkit.Call, status int) {
 		t.Errorf("outcome %v, want rejected", got)
 	}
 	e.span(t, x.id)
+	return x
 }
