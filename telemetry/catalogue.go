@@ -175,9 +175,13 @@ func Metrics() []Metric {
 // GapBounds returns the bucket bounds of the gap histograms, for the meter to
 // sort gaps by: its buckets are then these metrics' buckets.
 func GapBounds() []time.Duration {
-	bounds := make([]time.Duration, len(bucketsGap))
-	for i, b := range bucketsGap {
-		bounds[i] = time.Duration(math.Round(b * float64(time.Second)))
+	return durations(bucketsGap)
+}
+
+func durations(seconds []float64) []time.Duration {
+	out := make([]time.Duration, len(seconds))
+	for i, s := range seconds {
+		out[i] = time.Duration(math.Round(s * float64(time.Second)))
 	}
-	return bounds
+	return out
 }

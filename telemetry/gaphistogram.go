@@ -65,7 +65,7 @@ var overflowSet = attribute.NewSet(attribute.Bool("otel.metric.overflow", true))
 
 func newGapHistogram(m Metric, limit int, exemplars bool) *gapHistogram {
 	return &gapHistogram{
-		metric: m, bounds: GapBounds(), limit: limit, exemplars: exemplars,
+		metric: m, bounds: durations(m.Buckets), limit: limit, exemplars: exemplars,
 		index: make(map[attribute.Distinct]*gapSeries),
 	}
 }
@@ -86,10 +86,7 @@ func (h *gapHistogram) add(ctx context.Context, o *options, buckets []meter.GapB
 		mean := b.Sum / time.Duration(b.Count)
 		i, _ := slices.BinarySearch(h.bounds, mean)
 		s.counts[i] += uint64(b.Count)
-		s.count += uint64(b.Count)
-		s.rest += b.Sum
-		s.seconds += int64(s.rest / time.Second)
-		s.rest %= time.Second
+		s.gapTotals.add(uint64(b.Count), b.Sum)
 		if named {
 			if s.exemplars == nil {
 				s.exemplars = make([]gapExemplar, len(s.counts))
@@ -97,6 +94,30 @@ func (h *gapHistogram) add(ctx context.Context, o *options, buckets []meter.GapB
 			s.exemplars[i] = gapExemplar{at: time.Now(), value: mean, span: span}
 		}
 	}
+}
+
+// seriesOf returns the series of set, for record.
+func (h *gapHistogram) seriesOf(set attribute.Set) *gapSeries {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.of(set)
+}
+
+// record takes one sample, which names no span.
+func (h *gapHistogram) record(s *gapSeries, d time.Duration) {
+	i, _ := slices.BinarySearch(h.bounds, d)
+	h.mu.Lock()
+	s.counts[i]++
+	s.gapTotals.add(1, d)
+	h.mu.Unlock()
+}
+
+// add adds n samples of sum in all.
+func (t *gapTotals) add(n uint64, sum time.Duration) {
+	t.count += n
+	t.rest += sum
+	t.seconds += int64(t.rest / time.Second)
+	t.rest %= time.Second
 }
 
 // of returns the series of set, that of the surplus where there is no room.

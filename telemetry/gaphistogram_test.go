@@ -194,6 +194,9 @@ func TestGapsInTheFormThatIsAskedFor(t *testing.T) {
 			}
 			tel := &Telemetry{instruments: i, labels: newLabels(nil), endpoints: parts.endpoints, handler: parts.page}
 			tel.measure(context.Background(), richRecord(), rulesOf(t, quiet()))
+			tel.Overhead("request_body", time.Microsecond)
+			tel.Overhead("request_body", 99*time.Millisecond)
+			tel.Overhead("response_body", time.Second)
 			page := scrape(t, tel, "")
 			if err := parts.provider.Shutdown(t.Context()); err != nil {
 				t.Error(err)
@@ -202,7 +205,16 @@ func TestGapsInTheFormThatIsAskedFor(t *testing.T) {
 			if got := sample(t, page, series); got != 3 {
 				t.Errorf("the page has %v", got)
 			}
-			for _, metric := range []string{mITL.Name, mGap.Name} {
+			for series, want := range map[string]float64{
+				`bucket{inferspan_phase="request_body",le="1e-06"}`: 1, `bucket{inferspan_phase="request_body",le="0.1"}`: 2,
+				`count{inferspan_phase="response_body"}`: 1, `sum{inferspan_phase="request_body"}`: .099001,
+				`bucket{inferspan_phase="response_body",le="0.1"}`: 0,
+			} {
+				if got := sample(t, page, "inferspan_processor_overhead_seconds_"+series); got != want {
+					t.Errorf("%s is %v, want %v", series, got, want)
+				}
+			}
+			for _, metric := range []string{mITL.Name, mGap.Name, mOverhead.Name} {
 				switch data := x.got[metric].(type) {
 				case metricdata.Histogram[float64]:
 					if name == "exponential" || data.Temporality != x.temporality || len(data.DataPoints) == 0 {

@@ -8,9 +8,12 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// gapStore holds the histograms of gaps that are not the SDK's.
+// gapStore holds the histograms that are not the SDK's: those of gaps, and the one
+// that takes a sample of every message, as the SDK's costs as much as the rest of
+// the work on one.
 type gapStore struct {
 	itl, gap *gapHistogram
+	overhead *gapHistogram
 	perChunk *gapHistogram // nil: there are no client metrics
 	scope    instrumentation.Scope
 }
@@ -23,6 +26,8 @@ func newGapStore(env environment, version, client string) *gapStore {
 		itl:   newGapHistogram(mITL, cardinalityLimit, exemplars),
 		gap:   newGapHistogram(mGap, cardinalityLimit, exemplars),
 		scope: instrumentation.Scope{Name: scopeName, Version: version},
+
+		overhead: newGapHistogram(mOverhead, cardinalityLimit, false),
 	}
 	if client == clientGenAI || client == client141 {
 		s.perChunk = newGapHistogram(perChunkMetric(client), cardinalityLimit, exemplars)
@@ -39,7 +44,7 @@ type gapProducer struct {
 var _ sdkmetric.Producer = (*gapProducer)(nil)
 
 func (s *gapStore) producer(t metricdata.Temporality) *gapProducer {
-	p := &gapProducer{scope: s.scope, readers: []*gapReader{newGapReader(s.itl, t), newGapReader(s.gap, t)}}
+	p := &gapProducer{scope: s.scope, readers: []*gapReader{newGapReader(s.itl, t), newGapReader(s.gap, t), newGapReader(s.overhead, t)}}
 	if s.perChunk != nil {
 		p.readers = append(p.readers, newGapReader(s.perChunk, t))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -15,7 +16,7 @@ type instruments struct {
 	duration, ttft, tpot                            metric.Float64Histogram
 	itl, gap                                        gapMetric
 	firstByte, firstEvent, firstAnswer, noFirst     metric.Float64Histogram
-	overhead                                        metric.Float64Histogram
+	overheadOf                                      func(phase string) recorder
 	requests, output, input, cached, reasoning      metric.Int64Counter
 	wasted, faults, queuedC, sentC, droppedC, folds metric.Int64Counter
 	skipped, unmatched, unseen                      metric.Int64Counter
@@ -77,7 +78,6 @@ func newInstruments(mt metric.Meter, gaps *gapStore, c Config) (*instruments, er
 		tpot:      m.histogram(slos.withThresholds(mTPOT, tpotOf)),
 		firstByte: m.histogram(mFirstByte), firstEvent: m.histogram(mFirstEvent),
 		firstAnswer: m.histogram(mFirstAnswer), noFirst: m.histogram(mNoFirstToken),
-		overhead: m.histogram(mOverhead),
 		requests: m.counter(mRequests),
 		output:   m.counter(mOutputTokens), input: m.counter(mInputTokens),
 		cached: m.counter(mCachedTokens), reasoning: m.counter(mReasoningTokens),
@@ -95,8 +95,10 @@ func newInstruments(mt metric.Meter, gaps *gapStore, c Config) (*instruments, er
 	i.engineDecode, i.routeDuration = m.histogram(mEngineDecode), m.histogram(mRouteDuration)
 	if gaps != nil {
 		i.itl, i.gap = gaps.itl, gaps.gap
+		i.overheadOf = ownOverhead(gaps.overhead)
 	} else {
 		i.itl, i.gap = sdkGaps{m.histogram(mITL)}, sdkGaps{m.histogram(mGap)}
+		i.overheadOf = sdkOverhead(m.histogram(mOverhead))
 	}
 	i.client = newClientMetrics(m, c.ClientMetrics, gaps)
 	i.sloRequests = m.counter(mSLORequests)
@@ -136,6 +138,26 @@ func (i *instruments) eventsSent(n int) { i.eventsSentC.Add(context.Background()
 
 func (i *instruments) eventsDropped(n int, reason string) {
 	i.eventsDroppedC.Add(context.Background(), int64(n), i.drops[reason]...)
+}
+
+// recorder takes the times of one phase.
+type recorder func(time.Duration)
+
+// ownOverhead makes the recorders of h, which cost a fraction of the SDK's.
+func ownOverhead(h *gapHistogram) func(phase string) recorder {
+	return func(phase string) recorder {
+		s := h.seriesOf(attribute.NewSet(keyPhase.String(phase)))
+		return func(d time.Duration) { h.record(s, d) }
+	}
+}
+
+// sdkOverhead is ownOverhead with an instrument of the SDK, for aggregations that
+// are the SDK's alone.
+func sdkOverhead(h metric.Float64Histogram) func(phase string) recorder {
+	return func(phase string) recorder {
+		o := newOptions(keyPhase.String(phase))
+		return func(d time.Duration) { h.Record(context.Background(), d.Seconds(), o.record...) }
+	}
 }
 
 func (i *instruments) countSLO(options []metric.AddOption) {

@@ -30,7 +30,7 @@ type Telemetry struct {
 	instruments *instruments
 	endpoints   *endpointStore
 	config      *configMetrics
-	phases      sync.Map // phase -> *options
+	phases      sync.Map // phase -> recorder
 	reasons     *boundedNames
 	intake      *queue
 	worked      chan struct{}
@@ -203,10 +203,10 @@ func (t *Telemetry) work() {
 func (t *Telemetry) Overhead(phase string, d time.Duration) {
 	o, ok := t.phases.Load(phase)
 	if !ok {
-		o, _ = t.phases.LoadOrStore(phase, newOptions(keyPhase.String(phase)))
+		o, _ = t.phases.LoadOrStore(phase, t.instruments.overheadOf(phase))
 	}
-	if o, ok := o.(*options); ok {
-		t.instruments.overhead.Record(context.Background(), d.Seconds(), o.record...)
+	if record, ok := o.(recorder); ok {
+		record(d)
 	}
 }
 
