@@ -56,7 +56,7 @@ type Config struct {
 	// DropBaggage has the baggage of clients removed, which goes with a trace
 	// context that is not continued.
 	DropBaggage bool
-	// Trusted says whose wishes about telemetry count.
+	// Trusted says whose wishes count.
 	Trusted Trusted
 	// Meter tunes the measuring of each exchange.
 	Meter meter.Options

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Trusted says whose wishes about telemetry count: requests with this header
-// and value. No header: nobody's.
+// Trusted says whose wishes count: requests with this header and value. No header: nobody's.
 type Trusted struct {
 	Header string `yaml:"header"`
 	// Value is the header's value where it is no secret.

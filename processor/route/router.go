@@ -71,7 +71,11 @@ func (r *Router) Apply(c Config) error {
 	}
 	running := r.table.Load()
 	for name, p := range t.pools {
-		if was := running.pools[name]; p.source != "" && was != nil && was.source == p.source {
+		was := running.pools[name]
+		if was != nil {
+			p.door.follow(&was.door)
+		}
+		if p.source != "" && was != nil && was.source == p.source {
 			p.members.Store(was.members.Load())
 		}
 	}

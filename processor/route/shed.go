@@ -38,6 +38,14 @@ type door struct {
 	empty      spell // how long there has been no endpoint to pick
 }
 
+// follow has d go on from what was saw: a pool is no less full for being
+// configured anew.
+func (d *door) follow(was *door) {
+	d.soft.since.Store(was.soft.since.Load())
+	d.hard.since.Store(was.hard.since.Load())
+	d.empty.since.Store(was.empty.since.Load())
+}
+
 // refuse returns why the pool p refuses q; nil where it does not.
 func (r *Router) refuse(p *pool, q *Request) *Rejection {
 	d := &p.door

@@ -210,3 +210,34 @@ func TestRetryAfterOfAnEmptyPool(t *testing.T) {
 		t.Errorf("got retry-after %v, want %v", got, want)
 	}
 }
+
+// A change of the configuration does not begin it anew, but for what changed.
+func TestRetryAfterOverAChange(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	c := Config{
+		Pools: []Pool{{Name: "default", Endpoints: at(a1), Shed: Shed{Hard: Limits{InFlight: 1}}}},
+		Now:   func() time.Time { return now },
+	}
+	r := mustNew(t, c)
+	busy(r, a1, 1)
+	r.Decide(chat("x"))
+	now = now.Add(20 * time.Second)
+	apply := func(want int) {
+		t.Helper()
+		if err := r.Apply(c); err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		if rej := r.Decide(chat("x")).Reject; rej != nil {
+			got = rej.RetryAfter
+		}
+		if got != want {
+			t.Errorf("got retry-after %d, want %d", got, want)
+		}
+	}
+	apply(20)
+	c.Pools[0].Shed.Hard.InFlight = 2
+	apply(0)
+	c.Pools[0].Shed.Hard.InFlight = 1
+	apply(1)
+}
