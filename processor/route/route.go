@@ -1,10 +1,11 @@
 // Package route decides where a request goes: model name to targets, target to
 // pool, pool to endpoint. It never names an endpoint that is not in the pool.
 //
-// One rule of the algorithm stands in one place: which pool a request belongs
-// to in Router.resolve, which of a model's targets takes it in entry.choose,
-// which endpoint of the pool in pool.pick, and what a refused client is told
-// in the functions of reject.go.
+// One rule of the algorithm stands in one place: what we answer ourselves in
+// Router.answer, which pool a request belongs to in Router.resolve, which of a
+// model's targets takes it in entry.choose, who is refused while the pool is
+// saturated in Router.refuse, which endpoint of the pool in Router.pick, and what a
+// refused client is told in the functions of reject.go.
 package route
 
 // Request is what a decision needs to know.
