@@ -86,11 +86,13 @@ func TestReload(t *testing.T) {
 		t.Errorf("after a new file, routed to %q", to)
 	}
 
-	line = s.reload(t, "admin: 127.0.0.1:0\n"+atAnyPort+other+"drain_timeout: 0s\n", read)
-	if diff := cmp.Diff([]any{"drain_timeout"}, line["applied"]); diff != "" {
+	const slo = "trace: {detail: summary, keep: {share: 0}}\nslo: [{name: fast, ttft: 1s, target: 0.5}]\n"
+	line = s.reload(t, "admin: 127.0.0.1:0\n"+atAnyPort+other+slo+"drain_timeout: 0s\n", read)
+	if diff := cmp.Diff([]any{"drain_timeout", "trace.detail", "trace.keep", "slo"}, line["applied"]); diff != "" {
 		t.Errorf("what took effect (-want +got):\n%s", diff)
 	}
-	s.metric(t, `inferspan_config_reloads_total{inferspan_reason="file"} 2`, `inferspan_config_current 1`)
+	s.metric(t, `inferspan_config_reloads_total{inferspan_reason="file"} 2`, `inferspan_config_current 1`,
+		`inferspan_slo_target_ratio{inferspan_slo_name="fast"} 0.5`)
 
 	if to := decided(under); to != "127.0.0.1:8009" {
 		t.Errorf("the stream under way was routed to %q", to)
