@@ -2,6 +2,7 @@ package route
 
 import (
 	"slices"
+	"sync"
 	"testing"
 	"time"
 )
@@ -240,4 +241,38 @@ func TestRetryAfterOverAChange(t *testing.T) {
 	apply(0)
 	c.Pools[0].Shed.Hard.InFlight = 1
 	apply(1)
+}
+
+func TestShedsConcurrentSafe(t *testing.T) {
+	c := Config{Pools: []Pool{{Name: "default", Endpoints: at(a1, a2), Shed: Shed{Limits: Limits{InFlight: 1}, Hard: Limits{InFlight: 2}}}},
+		Now: func() time.Time { return time.Unix(1_700_000_000, 0) }}
+	r := mustNew(t, c)
+	busy(r, a1, 1)
+	busy(r, a2, 1)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 500 {
+				low := i%2 == 0
+				d := r.Decide(priority(i%2 - 1))
+				if low && d.Reject == nil {
+					t.Error("a request of a priority below 0 got in")
+				}
+				if d.Reject == nil {
+					r.Begin(Load{Endpoint: d.Endpoint})
+					r.End(Load{Endpoint: d.Endpoint})
+				} else if s := d.Reject.RetryAfter; s != 1 {
+					t.Errorf("retry-after %d, want 1: the clock stands", s)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 50 {
+			if err := r.Apply(c); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	wg.Wait()
 }
