@@ -108,29 +108,6 @@ func (e *edge) wantShed(t *testing.T, call testkit.Call) {
 	}
 }
 
-// models asks for the list, for one model and for another.
-func (e *edge) models(t *testing.T) {
-	const one = `{"id":"renamed","object":"model","created":0,"owned_by":"inferspan"}`
-	list := `{"object":"list","data":[` + one + "," + strings.Replace(one, "renamed", "drained", 1) + `]}`
-	for path, want := range map[string]string{"/v1/models": list, "/v1/models/renamed": one} {
-		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			x := e.mustPlay(t, testkit.Script{Name: "models", Status: http.StatusTeapot}, testkit.Call{Method: method, Path: path})
-			body := want
-			if method == http.MethodHead {
-				body = ""
-			}
-			if x.Status != http.StatusOK || string(x.Body) != body || x.Header.Get("content-type") != "application/json" || x.Header.Get("content-length") != fmt.Sprint(len(want)) {
-				t.Errorf("%s %s: status %d, %s with %v", method, path, x.Status, x.Body, x.Header)
-			}
-			if r := e.record(t, x.id); r["outcome"] != "ok" || r["status"] != 200.0 {
-				t.Errorf("%s %s: the record is %v", method, path, r)
-			}
-			e.span(t, x.id)
-		}
-	}
-	e.wantRejected(t, testkit.Call{Method: http.MethodGet, Path: "/v1/models/tiny"}, http.StatusNotFound)
-}
-
 // wantRejected wants an answer of ours, whole and as JSON, and no request at a
 // model server.
 func (e *edge) wantRejected(t *testing.T, call testkit.Call, status int) exchange {
