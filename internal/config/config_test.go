@@ -196,8 +196,17 @@ func TestWarnings(t *testing.T) {
 		{Name: "old", Targets: []Target{{Pool: "a", Model: "llama"}}},
 		{Name: "mixed", Targets: []Target{{Pool: "b", Model: "v2"}, {Pool: "b"}}}, // served there by both names
 	}
-	f(c, "", `models[0].targets[0]: "llama" is rewritten to "v2": while Envoy runs without Inferspan (failure_mode_allow) the servers of pool "a" get "llama", which is another model there, of models[1]; give that one another name`,
+	f(c, "", `models[0]: while Envoy runs without Inferspan (failure_mode_allow) who asks for "llama" may get another model, of models[1]: the servers of pool "a" know that one by this name; give it another there`,
 		`models[1].targets[0]: "old" is rewritten to "llama": while Envoy runs without Inferspan (failure_mode_allow) the servers of pool "a" get the name as asked and answer 404; start them with --served-model-name "llama" "old"`)
+
+	// Envoy alone knows no pools.
+	c.Models = []Model{
+		{Name: "llama", Aliases: []string{"gpt"}, Targets: []Target{{Pool: "a"}}},
+		{Name: "other", Targets: []Target{{Pool: "b", Model: "gpt"}}},
+	}
+	f(c, "", `models[0]: while Envoy runs without Inferspan (failure_mode_allow) who asks for "gpt" may get another model, of models[1]: the servers of pool "b" know that one by this name; give it another there`,
+		`models[0].targets[0]: "gpt" is rewritten to "llama": while Envoy runs without Inferspan (failure_mode_allow) the servers of pool "a" get the name as asked and answer 404; start them with --served-model-name "llama" "gpt"`,
+		`models[1].targets[0]: "other" is rewritten to "gpt": while Envoy runs without Inferspan (failure_mode_allow) the servers of pool "b" get the name as asked and answer 404; start them with --served-model-name "gpt" "other"`)
 }
 
 func TestWarnings_Shed(t *testing.T) {

@@ -113,32 +113,22 @@ func (v *validator) targets(path string, targets []Target) {
 }
 
 // modelWarnings tell where a name means something else while Envoy runs without
-// Inferspan, and its servers get every name as it was asked.
+// Inferspan, and any server may get any name, as it was asked.
 func modelWarnings(models []Model) []string {
 	var out []string
 	for i, m := range models {
+		asked := Names(models[i : i+1])
+		for _, name := range asked {
+			out = append(out, mistaken(models, i, name)...)
+		}
 		for j, t := range m.Targets {
-			served := t.Model
-			if served == "" {
-				served = m.Name
-			}
 			at := fmt.Sprintf("models[%d].targets[%d]", i, j)
-			var missing []string
-			for _, asked := range append([]string{m.Name}, m.Aliases...) {
-				if asked == served {
-					continue
-				}
-				switch k := serving(models, t.Pool, asked); {
-				case k < 0:
-					missing = append(missing, asked)
-				case k != i:
-					out = append(out, fmt.Sprintf("%s: %q is rewritten to %q: while Envoy runs without Inferspan (failure_mode_allow) the servers of pool %q get %q, which is another model there, of models[%d]; give that one another name",
-						at, asked, served, t.Pool, asked, k))
-				}
-			}
+			missing := slices.DeleteFunc(slices.Clone(asked), func(name string) bool {
+				return slices.ContainsFunc(models, func(m Model) bool { return m.serves(t.Pool, name) })
+			})
 			if len(missing) > 0 {
 				out = append(out, fmt.Sprintf("%s: %s rewritten to %q: while Envoy runs without Inferspan (failure_mode_allow) the servers of pool %q get the name as asked and answer 404; start them with --served-model-name %s",
-					at, areWords(missing), served, t.Pool, quoted(append([]string{served}, missing...), " ")))
+					at, areWords(missing), m.served(t), t.Pool, quoted(append([]string{m.served(t)}, missing...), " ")))
 			}
 			if t.Model != "" && len(m.Prefixes) > 0 {
 				out = append(out, fmt.Sprintf("%s: names that begin with %s are rewritten to %q: while Envoy runs without Inferspan (failure_mode_allow) the servers of pool %q get the name as asked and answer 404; start them with --served-model-name %q and each name that clients use, or leave out targets[].model",
@@ -149,14 +139,32 @@ func modelWarnings(models []Model) []string {
 	return out
 }
 
-// serving returns which entry has the servers of pool asked for name, negative
-// if none has.
-func serving(models []Model, pool, name string) int {
-	return slices.IndexFunc(models, func(m Model) bool {
-		return slices.ContainsFunc(m.Targets, func(t Target) bool {
-			return t.Pool == pool && (t.Model == name || t.Model == "" && m.Name == name)
-		})
-	})
+// mistaken tells where the name of models[i] is another model's.
+func mistaken(models []Model, i int, name string) []string {
+	var out []string
+	for k, other := range models {
+		for _, t := range other.Targets {
+			if k == i || other.served(t) != name || models[i].serves(t.Pool, name) {
+				continue
+			}
+			out = append(out, fmt.Sprintf("models[%d]: while Envoy runs without Inferspan (failure_mode_allow) who asks for %q may get another model, of models[%d]: the servers of pool %q know that one by this name; give it another there",
+				i, name, k, t.Pool))
+		}
+	}
+	return out
+}
+
+// served is the name that m has at the servers of t.
+func (m *Model) served(t Target) string {
+	if t.Model != "" {
+		return t.Model
+	}
+	return m.Name
+}
+
+// serves tells whether the servers of pool know m by name.
+func (m *Model) serves(pool, name string) bool {
+	return slices.ContainsFunc(m.Targets, func(t Target) bool { return t.Pool == pool && m.served(t) == name })
 }
 
 // areWords is names as the subject of a sentence, with its verb.
