@@ -54,9 +54,11 @@ func (k *pick) byCost(rank func(*member) int) {
 // boundSlack is a load that is never too much, in requests: servers batch.
 const boundSlack = 2
 
-// bounded tells whether m has no more to do than the pool's load bound allows.
+// bounded tells whether m has no more to do than the pool's load bound allows,
+// with the request that is to come. A slow server has more to do with as much.
 func (k *pick) bounded(m *member) bool {
-	return m.load(k.rules, &k.mean, k.now) <= k.rules.LoadBound*k.mean.load+boundSlack
+	has := (1 + m.load(k.rules, &k.mean, k.now)) * m.pace(&k.mean, k.now)
+	return has <= 1+boundSlack+k.rules.LoadBound*k.mean.load
 }
 
 // byChance orders at random, by shares: each member waits for a time of its own

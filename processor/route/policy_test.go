@@ -147,6 +147,29 @@ func TestPrefix_LoadBound(t *testing.T) {
 	}
 }
 
+// A slow server keeps what it has while it is idle, and gives it up sooner.
+func TestPrefix_SlowServer(t *testing.T) {
+	s := newScript(t, onePool(byPrefix, many(4)...))
+	first := s.r.Decide(asks(1, 3)).Endpoint
+	for _, a := range many(4) {
+		tpot := 20 * time.Millisecond
+		if a == first {
+			tpot = 80 * time.Millisecond
+		}
+		s.succeeds(a, 30, tpot)
+	}
+	n := 0
+	for s.r.Decide(asks(1, 3)).Endpoint == first {
+		s.begins(first, 1)
+		n++
+	}
+	// The mean is 40.6 tokens a second, its pace 80 ms · 40.6/s / 1.25 = 2.6: with one
+	// there, twice that is above 1 + 2 + 1.25/4.
+	if n != 1 {
+		t.Errorf("got %d at the slow server, want 1", n)
+	}
+}
+
 // A prompt too short to have a block goes where there is least to do.
 func TestPrefix_WithoutOne(t *testing.T) {
 	s := newScript(t, onePool(byPrefix, a1, a2))
