@@ -29,7 +29,7 @@ func TestForms(t *testing.T) {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()
 			e := startEdge(t, form)
-			t.Run("recordings", func(t *testing.T) { e.replay(t, all) })
+			t.Run("recordings", func(t *testing.T) { e.recordings(t, all) })
 			t.Run("trailers", e.trailers)
 			t.Run("two set-cookie", e.cookies)
 			t.Run("spoofed destination", e.spoofed)
