@@ -23,7 +23,7 @@ func TestSameRecords(t *testing.T) {
 			e.startEnvoy()
 			for i, x := range e.replay(t, all) {
 				e.check(t, all[i], x)
-				records[form] = append(records[form], comparable(e.record(t, x.id)))
+				records[form] = append(records[form], essence(e.record(t, x.id)))
 			}
 		})
 	}
@@ -39,10 +39,10 @@ func TestSameRecords(t *testing.T) {
 	}
 }
 
-// comparable is a record with only the presence of what differs from one exchange
+// essence is a record with only the presence of what differs from one exchange
 // to the next, and without what chance decides: whether Envoy's account came
 // before the end, and how the frames were cut.
-func comparable(record map[string]any) map[string]any {
+func essence(record map[string]any) map[string]any {
 	for _, name := range []string{"frames", "shared_frames", "sent_bytes", "client_drain_us"} {
 		delete(record, name)
 	}
