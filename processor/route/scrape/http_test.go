@@ -116,7 +116,7 @@ func TestURL(t *testing.T) {
 
 // BenchmarkAsk is all that one question costs, the server's part included.
 func BenchmarkAsk(b *testing.B) {
-	text := []byte(wholePage(1))
+	text := []byte(realPage(b))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(text) }))
 	b.Cleanup(server.Close)
 	s := New(Config{Logger: slog.New(slog.DiscardHandler)})

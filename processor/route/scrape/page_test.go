@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -136,6 +137,35 @@ func TestRead_Failure(t *testing.T) {
 	}
 }
 
+// realPage is what vLLM 0.32.0 showed while it had six requests, with a tiny
+// model on a CPU.
+func realPage(tb testing.TB) string {
+	tb.Helper()
+	text, err := os.ReadFile("testdata/vllm-0.32.0.txt")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestRead_RealPage(t *testing.T) {
+	text := realPage(t)
+	want := route.Signals{
+		Running: route.Some(6.), Waiting: route.Some(0.), KVUsage: route.Some(0.00036623329060614385),
+		BlockSize: route.Some(128), Blocks: route.Some(16384),
+	}
+	if diff := cmp.Diff(want, readPage(t, text)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	byLibrary, err := reference([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(byLibrary, want); diff != "" {
+		t.Errorf("-library +want:\n%s", diff)
+	}
+}
+
 func TestRead_WholePage(t *testing.T) {
 	for _, engines := range []int{1, 8} {
 		p := readPage(t, wholePage(engines))
@@ -151,7 +181,8 @@ func TestRead_WholePage(t *testing.T) {
 	}
 }
 
-// wholePage has all that vLLM 0.32 shows, in its form.
+// wholePage has the names of every generation, of some engines and with
+// adapters, among as much else as a real page has.
 func wholePage(engines int) string {
 	var b strings.Builder
 	head := func(name, kind string) {
