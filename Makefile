@@ -89,6 +89,11 @@ e2e: tool-envoy tool-collector tool-prometheus tool-jaeger build ## Check what a
 	@echo "e2e: go test -tags e2e"
 	@go test -count=1 -tags e2e -timeout 15m -v ./internal/e2e/...
 
+.PHONY: e2e-k8s
+e2e-k8s: tool-envoy tool-etcd tool-kube-apiserver build ## Discover in Kubernetes, by a real API server, and have it check deploy/kubernetes
+	@echo "e2e-k8s: go test -tags e2e_k8s"
+	@go test -count=1 -tags e2e_k8s -timeout 10m -v ./internal/e2e/kubernetes
+
 .PHONY: e2e-vllm
 e2e-vllm: tool-envoy build ## Compare with the counters of a real vLLM on the CPU (7 GB, minutes)
 	@internal/vllm/run.sh

@@ -1,16 +1,14 @@
 #!/usr/bin/env bash
-# Builds Kubernetes' API server: $TOOLS/kubernetes/kube-apiserver. With etcd
-# beside it, the folder is what envtest calls KUBEBUILDER_ASSETS.
+# Builds Kubernetes' API server: $TOOLS/bin/kube-apiserver.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 VERSION=v1.36.3
 
 module=$here/kube-apiserver
 version="$VERSION $(digest "$module"/go.mod "$module"/go.sum)"
-installed kube-apiserver "$version" "$TOOLS/kubernetes/kube-apiserver" && exit 0
+installed kube-apiserver "$version" "$TOOLS/bin/kube-apiserver" && exit 0
 begin kube-apiserver "$version" "about 7 minutes on two cores"
-mkdir -p "$TOOLS/kubernetes"
 (cd "$module" && GOFLAGS='' CGO_ENABLED=0 go build -trimpath \
 	-ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$VERSION" \
-	-o "$TOOLS/kubernetes/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver) >"$log" 2>&1
+	-o "$TOOLS/bin/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver) >"$log" 2>&1
 done_with

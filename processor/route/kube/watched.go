@@ -1,8 +1,11 @@
 package kube
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"sync"
 	"time"
 
@@ -28,8 +31,16 @@ type watched[T any] struct {
 
 	mu    sync.Mutex
 	parts map[string]part[T] // by the object's name; nil until the first list
-	err   error              // why the API server can't be followed; nil: it is
+	// failures are why the API server can't be followed, by what it was asked
+	// for. A reflector tries the one after the other.
+	failures map[string]error
 }
+
+// What the API server is asked for.
+const (
+	list   = "list"
+	follow = "watch"
+)
 
 // part is a T, or why it can't be read.
 type part[T any] struct {
@@ -53,19 +64,19 @@ func watchObjects[T any](ctx context.Context, c *cluster, resource schema.GroupV
 	s signal, narrow func(*metav1.ListOptions),
 ) *watched[T] {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &watched[T]{resource: resource.Resource, signal: s}
+	w := &watched[T]{resource: resource.Resource, signal: s, failures: map[string]error{}}
 	api := c.Resource(resource).Namespace(namespace)
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			narrow(&o)
-			list, err := api.List(ctx, o)
-			w.note(ctx, "list", err)
-			return list, err
+			objects, err := api.List(ctx, o)
+			w.note(ctx, list, err)
+			return objects, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			narrow(&o)
 			events, err := api.Watch(ctx, o)
-			w.note(ctx, "watch", err)
+			w.note(ctx, follow, err)
 			return events, err
 		},
 	}
@@ -84,14 +95,23 @@ func watchObjects[T any](ctx context.Context, c *cluster, resource schema.GroupV
 
 // note takes what became of a call of the API server.
 func (w *watched[T]) note(ctx context.Context, verb string, err error) {
-	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		return // the end, or a version that has gone: it is listed anew
+	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) {
+		// The end, or a version that has gone, or a server that can't begin a
+		// watch with a list: it is listed.
+		return
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err // its URL is long, and another each time
 	}
 	if err != nil {
 		err = fmt.Errorf("%s %s: %w", verb, w.resource, err)
 	}
 	w.mu.Lock()
-	w.err = err
+	if err == nil {
+		clear(w.failures)
+	} else {
+		w.failures[verb] = err
+	}
 	w.mu.Unlock()
 	w.signal.raise()
 }
@@ -101,8 +121,8 @@ func (w *watched[T]) note(ctx context.Context, verb string, err error) {
 func (w *watched[T]) now() (parts []T, ok bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err != nil {
-		return nil, false, w.err
+	if err := cmp.Or(w.failures[follow], w.failures[list]); err != nil {
+		return nil, false, err
 	}
 	for _, p := range w.parts {
 		if p.err != nil {
@@ -150,11 +170,11 @@ func (w *watched[T]) Delete(obj any) error {
 }
 
 // Replace implements cache.ReflectorStore.
-func (w *watched[T]) Replace(list []any, _ string) error {
+func (w *watched[T]) Replace(all []any, _ string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.parts = make(map[string]part[T], len(list))
-	for _, obj := range list {
+	w.parts = make(map[string]part[T], len(all))
+	for _, obj := range all {
 		w.set(obj)
 	}
 	w.signal.raise()
