@@ -10,10 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/otlptranslator"
-
+	"github.com/inferspan/inferspan/dashboards/internal/series"
 	"github.com/inferspan/inferspan/processor/meter"
-	"github.com/inferspan/inferspan/telemetry"
 )
 
 // panel is what the tests read of a panel.
@@ -84,45 +82,11 @@ func TestFileIsCurrent(t *testing.T) {
 // exported maps what Prometheus calls our series to the labels that each has.
 func exported(t *testing.T) map[string][]string {
 	t.Helper()
-	namer := otlptranslator.NewMetricNamer("", otlptranslator.UnderscoreEscapingWithSuffixes)
-	labels := otlptranslator.LabelNamer{}
-	series := map[string][]string{}
-	for _, m := range telemetry.Metrics() {
-		var kind otlptranslator.MetricType = otlptranslator.MetricTypeGauge
-		suffixes := []string{""}
-		switch m.Kind {
-		case telemetry.Histogram:
-			kind, suffixes = otlptranslator.MetricTypeHistogram, []string{"_bucket", "_sum", "_count"}
-		case telemetry.Counter:
-			kind = otlptranslator.MetricTypeMonotonicCounter
-		case telemetry.ObservableUpDown:
-			kind = otlptranslator.MetricTypeNonMonotonicCounter
-		case telemetry.Gauge:
-		}
-		name, err := namer.Build(otlptranslator.Metric{Name: m.Name, Unit: m.Unit, Type: kind})
-		if err != nil {
-			t.Fatal(err)
-		}
-		attributes := slices.Clone(m.Attributes)
-		if m.Common {
-			attributes = append(attributes, "gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "inferspan.pool")
-		}
-		has := []string{"job", "instance"}
-		for _, a := range attributes {
-			l, err := labels.Build(a)
-			if err != nil {
-				t.Fatal(err)
-			}
-			has = append(has, l)
-		}
-		for _, s := range suffixes {
-			series[name+s] = has
-			if s == "_bucket" {
-				series[name+s] = append(slices.Clone(has), "le")
-			}
-		}
+	all, err := series.Exported()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return series
+	return all
 }
 
 var (
@@ -133,7 +97,7 @@ var (
 )
 
 func TestQueriesAskForWhatWeExport(t *testing.T) {
-	series := exported(t)
+	known := exported(t)
 	_, panels := read(t)
 	for _, p := range panels {
 		for _, target := range p.Targets {
@@ -142,7 +106,7 @@ func TestQueriesAskForWhatWeExport(t *testing.T) {
 				t.Errorf("%s: no selector in %s", p.Title, target.Expr)
 			}
 			for _, s := range selectors {
-				labels, ok := series[s[1]]
+				labels, ok := known[s[1]]
 				if !ok {
 					t.Errorf("%s: we export no series %s", p.Title, s[1])
 				}
@@ -154,7 +118,7 @@ func TestQueriesAskForWhatWeExport(t *testing.T) {
 			}
 			for _, g := range groupPattern.FindAllStringSubmatch(target.Expr, -1) {
 				for by := range strings.SplitSeq(g[1], ", ") {
-					if !slices.Contains(series[g[2]], by) {
+					if !slices.Contains(known[g[2]], by) {
 						t.Errorf("%s: %s has no label %s to group by", p.Title, g[2], by)
 					}
 				}
@@ -166,7 +130,7 @@ func TestQueriesAskForWhatWeExport(t *testing.T) {
 // Every query is of the chosen job and instance; one about exchanges is of the
 // chosen model and pool too. What is about ourselves has neither.
 func TestQueriesHoldToTheVariables(t *testing.T) {
-	series := exported(t)
+	known := exported(t)
 	_, panels := read(t)
 	for _, p := range panels {
 		for _, target := range p.Targets {
@@ -175,7 +139,7 @@ func TestQueriesHoldToTheVariables(t *testing.T) {
 			}
 			selectors := selectorPattern.FindAllStringSubmatch(target.Expr, -1)
 			want := ours
-			if slices.Contains(series[selectors[0][1]], labelModel) {
+			if slices.Contains(known[selectors[0][1]], labelModel) {
 				want = chosen
 			}
 			for _, s := range selectors {

@@ -248,6 +248,7 @@ func (s *stack) checkPromtool(t *testing.T) {
 		}
 	}
 	run(nil, "check", "config", s.config)
+	run(nil, "test", "rules", filepath.Join(s.root, "dashboards/alerts/inferspan_test.yml"))
 	resp, err := http.Get("http://" + s.inferspan.Admin + "/metrics")
 	must(t, err)
 	defer func() { _ = resp.Body.Close() }()

@@ -94,6 +94,7 @@ func start(t *testing.T, l layout) *stack {
 
 	s.config = s.render(t, "deploy/prometheus/prometheus.yml", map[string]string{
 		"127.0.0.1:9464":       s.inferspan.Admin,
+		"../../dashboards":     filepath.Join(root, "dashboards"),
 		"scrape_interval: 15s": "scrape_interval: 1s",
 		"scrape_timeout: 10s":  "scrape_timeout: 1s",
 	})

@@ -1,0 +1,97 @@
+// Package alerts_test checks the alerts without a Prometheus; internal/e2e runs them
+// in one.
+package alerts_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/inferspan/inferspan/dashboards/internal/series"
+)
+
+// rules is what the test reads of a file of rules.
+type rules struct {
+	Groups []struct {
+		Rules []struct {
+			Alert, Expr         string
+			Labels, Annotations map[string]string
+		}
+	}
+}
+
+var (
+	seriesPattern  = regexp.MustCompile(`((?:inferspan|gen_ai)_[a-z_]+)(\{[^}]*\}|\[|\)| )`)
+	matcherPattern = regexp.MustCompile(`([a-z_]+)(?:=~|!~|!=|=)"`)
+	groupPattern   = regexp.MustCompile(`by \(([^)]*)\) \((?:(?:rate|increase)\()?([a-z_]+)`)
+)
+
+// TestAlerts: they ask for what there is, say what to do, and stand in the page for
+// operations.
+func TestAlerts(t *testing.T) {
+	known, err := series.Exported()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("inferspan.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file rules
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	alerts := 0
+	for _, g := range file.Groups {
+		for _, r := range g.Rules {
+			alerts++
+			if r.Annotations["summary"] == "" || r.Annotations["description"] == "" || r.Labels["severity"] == "" {
+				t.Errorf("%s: %v, %v", r.Alert, r.Annotations, r.Labels)
+			}
+			if !strings.Contains(string(page), "`"+r.Alert+"`") {
+				t.Errorf("%s is not in docs/operations.md", r.Alert)
+			}
+			used := false
+			labelsOf := func(name string) []string {
+				labels, ok := known[name]
+				if !ok {
+					t.Errorf("%s: we export no series %s", r.Alert, name)
+				}
+				return labels
+			}
+			groups := groupPattern.FindAllStringSubmatch(r.Expr, -1)
+			for _, g := range groups {
+				for by := range strings.SplitSeq(g[1], ", ") {
+					if !slices.Contains(labelsOf(g[2]), by) {
+						t.Errorf("%s: %s has no label %s to group by", r.Alert, g[2], by)
+					}
+				}
+			}
+			// What groups by labels is no series.
+			expr := regexp.MustCompile(`by \([^)]*\)`).ReplaceAllString(r.Expr, "") + " "
+			for _, s := range seriesPattern.FindAllStringSubmatch(expr, -1) {
+				used = true
+				labels := labelsOf(s[1])
+				for _, m := range matcherPattern.FindAllStringSubmatch(s[2], -1) {
+					if !slices.Contains(labels, m[1]) {
+						t.Errorf("%s: %s has no label %s", r.Alert, s[1], m[1])
+					}
+				}
+			}
+			if !used {
+				t.Errorf("%s: no series in %s", r.Alert, r.Expr)
+			}
+		}
+	}
+	if alerts < 9 {
+		t.Errorf("%d alerts, want 9 or more", alerts)
+	}
+}
