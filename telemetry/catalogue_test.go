@@ -135,7 +135,7 @@ func document() string {
 	var b strings.Builder
 	b.WriteString(documentHead)
 	b.WriteString("\n## The span\n\nNamed `{operation} {request model}`, kind client. What is absent was not known: absent is never zero.\n" +
-		"Where we decided where the exchange goes, a child span `route` carries the pool's, the endpoint's and the route's attributes.\n\n" +
+		"Where we decided where the exchange goes, a child span `route` carries the pool's, the endpoint's and the route's attributes. With `trace.engine_spans: on` the child spans `queue`, `prefill` and `decode` are the server's phases, by its own account.\n\n" +
 		"| attribute | type | meaning |\n| --- | --- | --- |\n")
 	writeAttributes(&b, SpanAttributes())
 	fmt.Fprintf(&b, "\n## Events\n\nThey go onto the span, or as log records that name it (`trace.events`). Of the chunks, at most %d have an event where the exchange failed, stalled, was slow or forced, else %d, evenly spread over the stream.\n\n"+
