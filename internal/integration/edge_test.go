@@ -56,12 +56,13 @@ const patience = 30 * time.Second
 // edge is one Envoy with a delivered configuration, two model servers behind
 // it, and inferspan and an OTLP receiver beside it.
 type edge struct {
-	t         *testing.T
+	t         testing.TB
 	form      string
 	addr      string // of Envoy's listener
 	listen    string // where inferspan listens; "" before it does
 	envoy     *testkit.Envoy
 	vllm      [2]*testkit.VLLM
+	servers   [2]string          // the addresses of vllm, or of others in their place
 	inferspan *testkit.Inferspan // nil: absent
 	sink      *testkit.Sink
 	adapt     replacer // of Envoy's configuration, nil: it is taken as it is
@@ -95,18 +96,18 @@ func (e *edge) config(pool string) string {
 models:
 - {name: renamed, targets: [{pool: %[1]s, model: tiny}]}
 - {name: drained, targets: [{pool: drained}]}
-`, pool, e.vllm[0].Addr(), e.vllm[1].Addr())
+`, pool, e.servers[0], e.servers[1])
 }
 
 // newEdge starts the model servers and the receiver.
-func newEdge(t *testing.T, form string) *edge {
+func newEdge(t testing.TB, form string) *edge {
 	t.Helper()
 	e := &edge{t: t, form: form, scripts: map[string]testkit.Script{}, unseen: map[string]bool{}}
 	for i := range e.vllm {
 		v, err := testkit.NewVLLM(testkit.VLLMOptions{Choose: e.choose, Keep: 1000})
 		e.must(err)
 		t.Cleanup(func() { _ = v.Close() })
-		e.vllm[i] = v
+		e.vllm[i], e.servers[i] = v, v.Addr()
 	}
 	var err error
 	e.sink, err = testkit.NewSink()
@@ -146,7 +147,7 @@ func (e *edge) startEnvoy() {
 	file, err := os.ReadFile(filepath.Join(root, "deploy", "envoy", e.form+".yaml"))
 	e.must(err)
 	config, err := testkit.RenderEnvoy(string(file), testkit.EnvoyAddrs{
-		Processor: e.listen, VLLM: [2]string{e.vllm[0].Addr(), e.vllm[1].Addr()},
+		Processor: e.listen, VLLM: e.servers,
 	})
 	e.must(err)
 	if e.adapt != nil {
@@ -306,7 +307,7 @@ func trap(t *testing.T) (addr string, connections func() int) {
 
 // refusing returns an address that refuses connections for as long as the test
 // runs: a socket is bound to it that does not listen.
-func refusing(t *testing.T) string {
+func refusing(t testing.TB) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
