@@ -19,15 +19,15 @@ const MaxID = 512
 // Journal holds the newest records, as JSON, within a number of bytes: the
 // oldest give way. It is safe for concurrent use.
 type Journal struct {
-	maxBytes int
-	scratch  sync.Pool // of *[]byte: the room that records are encoded in
+	scratch sync.Pool // of *[]byte: the room that records are encoded in
 
-	mu     sync.Mutex
-	bytes  int // Invariant: <= maxBytes
-	count  int
-	oldest *entry
-	newest *entry
-	byID   map[string]chain
+	mu       sync.Mutex
+	maxBytes int
+	bytes    int // Invariant: <= maxBytes
+	count    int
+	oldest   *entry
+	newest   *entry
+	byID     map[string]chain
 }
 
 // entry is one record. It does not change, but for the links to newer ones.
@@ -64,6 +64,17 @@ func New(maxBytes int) *Journal {
 	}
 }
 
+// Resize changes how many bytes j takes up to. Where there are more, the oldest
+// records give way at once.
+func (j *Journal) Resize(maxBytes int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.maxBytes = maxBytes
+	for j.bytes > j.maxBytes {
+		j.evict()
+	}
+}
+
 // Add keeps r, at the cost of the oldest where there is no room. A record that
 // is alone too large is not kept. Nothing of r is referenced afterwards.
 func (j *Journal) Add(r *meter.Record) {
@@ -76,11 +87,11 @@ func (j *Journal) Add(r *meter.Record) {
 	e := &entry{json: append([]byte(nil), *buf...), start: r.Start, ids: ids(r)}
 	j.scratch.Put(buf)
 	size := e.size()
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if size > j.maxBytes {
 		return
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	for j.bytes+size > j.maxBytes {
 		j.evict()
 	}

@@ -221,3 +221,26 @@ func BenchmarkAdd(b *testing.B) {
 		j.Add(r)
 	}
 }
+
+// TestResize: with less room the oldest go at once, with more none does.
+func TestResize(t *testing.T) {
+	j := New(1 << 20)
+	for n := range 10 {
+		j.Add(record(n, "same"))
+	}
+	each := j.bytes / 10
+	j.Resize(3*each + each/2)
+	if got, want := found(t, j, "same"), "9 8 7"; got != want || j.bytes > j.maxBytes {
+		t.Errorf("%q is left in %d bytes, want %q", got, j.bytes, want)
+	}
+	j.Resize(1 << 20)
+	j.Add(record(10, "same"))
+	if got, want := found(t, j, "same"), "10 9 8 7"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	j.Resize(0)
+	j.Add(record(11, "same"))
+	if got := found(t, j, "same"); got != "" || j.bytes != 0 || j.count != 0 {
+		t.Errorf("%q, %d bytes", got, j.bytes)
+	}
+}

@@ -21,12 +21,16 @@ func readPage(t *testing.T, file string) string {
 	return string(b)
 }
 
-// The pages for operators name only metrics, settings and tests that are there.
+// The pages for operators name only metrics, attributes, settings and tests that are
+// there.
 func TestPages_Names(t *testing.T) {
 	var metrics, exposed []string
 	for _, m := range telemetry.Metrics() {
 		metrics = append(metrics, m.Name)
 		exposed = append(exposed, strings.ReplaceAll(m.Name, ".", "_"))
+	}
+	for _, a := range telemetry.SpanAttributes() {
+		metrics = append(metrics, a.Name)
 	}
 	configuration := readPage(t, "../../docs/configuration.md")
 	found := 0
@@ -37,7 +41,7 @@ func TestPages_Names(t *testing.T) {
 			switch {
 			case regexp.MustCompile(`^(gen_ai|inferspan)\.[a-z_.]+$`).MatchString(name):
 				if !slices.Contains(metrics, name) {
-					t.Errorf("%s: there is no metric %s", file, name)
+					t.Errorf("%s: there is no metric or attribute %s", file, name)
 				}
 			case regexp.MustCompile(`^(tls|admin_tls|trace|request|exchange|journal|ext_proc|usage|log)\.[a-z_.]+$`).MatchString(name):
 				if !strings.Contains(configuration, "| `"+name+"` |") {
@@ -49,7 +53,7 @@ func TestPages_Names(t *testing.T) {
 			found++
 		}
 		for _, series := range regexp.MustCompile(`\binferspan_[a-z_]+\b`).FindAllString(page, -1) {
-			if !slices.Contains(exposed, strings.TrimSuffix(series, "_total")) && series != "inferspan_reason" {
+			if !slices.Contains(exposed, strings.TrimSuffix(series, "_total")) && series != "inferspan_reason" && series != "inferspan_test" { // the alerts' file of tests
 				t.Errorf("%s: there is no series %s", file, series)
 			}
 		}
@@ -66,6 +70,10 @@ func TestPages_Benchmarks(t *testing.T) {
 		"BenchmarkChatChunk": "../../processor/meter/cost_test.go", "TestMemoryOfAStream": "../../processor/meter/cost_test.go",
 		"BenchmarkGzipChunk": "../../processor/meter/compressed_test.go",
 		"BenchmarkEnd":       "../../telemetry/bench_test.go", "BenchmarkSpan": "../../telemetry/bench_test.go",
+		"BenchmarkBegin": "../../telemetry/bench_test.go", "BenchmarkFirstToken": "../../telemetry/bench_test.go",
+		"BenchmarkOverhead": "../../telemetry/bench_test.go", "BenchmarkMeasure": "../../telemetry/bench_test.go",
+		"BenchmarkPipeline": "../../telemetry/pipeline_bench_test.go", "BenchmarkLastFrame": "../../processor/last_bench_test.go",
+		"TestNothingPerChunk": "../../processor/chunks_test.go", "TestMemoryOfALargePrompt": "../../processor/rewrite_test.go",
 		"BenchmarkAdd": "../../journal/journal_test.go",
 		"BenchmarkAsk": "../../processor/route/scrape/http_test.go", "BenchmarkRead": "../../processor/route/scrape/bench_test.go",
 	}

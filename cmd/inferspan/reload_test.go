@@ -77,8 +77,8 @@ func TestReload(t *testing.T) {
 	}
 
 	const other = "pools: [{name: default, endpoints: [127.0.0.1:8009]}]\nlog: {level: debug}\n"
-	line = s.reload(t, "admin: 127.0.0.1:1\njournal: {max_bytes: 1MiB}\n"+atAnyPort+other, waits)
-	if diff := cmp.Diff([]any{"admin", "journal.max_bytes"}, line["keys"]); diff != "" {
+	line = s.reload(t, "admin: 127.0.0.1:1\nrecord: {every: 2}\n"+atAnyPort+other, waits)
+	if diff := cmp.Diff([]any{"admin", "record.every"}, line["keys"]); diff != "" {
 		t.Errorf("what needs a restart (-want +got):\n%s", diff)
 	}
 	s.metric(t, `inferspan_config_reloads_total{inferspan_reason="file"} 1`, `inferspan_config_current 0`)

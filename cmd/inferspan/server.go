@@ -47,6 +47,7 @@ type server struct {
 	discovery discovery
 	asker     *asker
 	telemetry *telemetry.Telemetry
+	journal   *journal.Journal
 	service   *processor.Service
 	grpc      *grpc.Server
 	health    *health
@@ -103,8 +104,8 @@ func newServer(ctx context.Context, c config.Config, version string, log *slog.L
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("set up telemetry: %w", err), s.endRecorder(ctx), s.close())
 	}
-	records := journal.New(int(c.Journal.MaxBytes))
-	settings := processorSettings(c, log, s.router, s.telemetry, sinks{records, telemetry.NewFailures(log)})
+	s.journal = journal.New(int(c.Journal.MaxBytes))
+	settings := processorSettings(c, log, s.router, s.telemetry, sinks{s.journal, telemetry.NewFailures(log)})
 	settings.Record = recordWith(s.recorder)
 	s.service = processor.New(settings)
 	service.Store(s.service)
@@ -112,7 +113,7 @@ func newServer(ctx context.Context, c config.Config, version string, log *slog.L
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	s.admin = admin.New(admin.Config{
 		Metrics:  s.telemetry.MetricsHandler(),
-		Requests: records.Handler(),
+		Requests: s.journal.Handler(),
 		Missing:  s.discovery.missing,
 		Logger:   log,
 	})
@@ -157,6 +158,7 @@ func (s *server) apply(c config.Config) error {
 	}
 	s.service.Apply(processorSettings(c, s.log, s.router, s.telemetry, nil))
 	s.asker.apply(c.Pools)
+	s.journal.Resize(int(c.Journal.MaxBytes))
 	s.drainTimeout.Store(int64(c.DrainTimeout))
 	return nil
 }

@@ -111,7 +111,7 @@ type ChunkEvents struct {
 
 // Journal bounds the memory for finished records.
 type Journal struct {
-	MaxBytes Size `yaml:"max_bytes" min:"64KiB" max:"64GiB"`
+	MaxBytes Size `yaml:"max_bytes" min:"64KiB" max:"64GiB" change:"live"`
 }
 
 // Exchange is about the life of an exchange.
