@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -271,14 +273,14 @@ func TestLost(t *testing.T) {
 	call.OnPiece = func(body []byte) {
 		switch len(body) {
 		case len(s.Pieces[0].Data):
-			e.signal(syscall.SIGSTOP)
+			e.stop(e.inferspan.PID())
 			close(stopped)
 		case len(s.Pieces[0].Data) + len(s.Pieces[1].Data):
 			close(unseen)
 		}
 	}
 	x := e.mustPlay(t, s, call)
-	e.signal(syscall.SIGCONT)
+	e.must(syscall.Kill(e.inferspan.PID(), syscall.SIGCONT))
 	if x.Broken || !bytes.Equal(x.Body, s.Body()) {
 		t.Errorf("got %d of %d bytes, broken %t; want all of it", len(x.Body), len(s.Body()), x.Broken)
 	}
@@ -289,7 +291,20 @@ func TestLost(t *testing.T) {
 	}
 }
 
-func (e *edge) signal(s syscall.Signal) {
+// stop stops the process, and returns when none of its threads runs any more.
+func (e *edge) stop(pid int) {
 	e.t.Helper()
-	e.must(syscall.Kill(e.inferspan.PID(), s))
+	e.must(syscall.Kill(pid, syscall.SIGSTOP))
+	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
+	defer cancel()
+	e.must(testkit.Poll(ctx, func(context.Context) error {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+		for _, file := range threads {
+			status, rerr := os.ReadFile(file)
+			if rerr == nil && !bytes.Contains(status, []byte("State:\tT")) {
+				err = errors.Join(err, fmt.Errorf("a thread runs: %.60q", status))
+			}
+		}
+		return err
+	}))
 }

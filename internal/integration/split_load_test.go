@@ -50,7 +50,7 @@ func TestFrozenObserver(t *testing.T) {
 	var arrived atomic.Int64
 	call.OnPiece = func(body []byte) {
 		if len(body) == len(s.Pieces[0].Data) {
-			p.must(syscall.Kill(observer, syscall.SIGSTOP))
+			p.stop(observer)
 			close(frozen)
 		}
 		arrived.Store(int64(len(body)))
