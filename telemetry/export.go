@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
@@ -116,7 +117,8 @@ type export struct {
 	log      *slog.Logger
 	failures sampler
 
-	closing chan struct{}      // closed when the end begins
+	closing chan struct{} // closed when the end begins
+	once    sync.Once
 	abort   context.CancelFunc // ends the export that is under way
 	done    chan struct{}      // closed when nothing waits any more
 }
@@ -181,128 +183,10 @@ func (x *export) flush(ctx context.Context) {
 	}
 }
 
-// exportBatch exports the oldest batch and tells whether more waits. While the
-// collector is away it tries again, until the end begins.
-func (x *export) exportBatch(ctx context.Context) (more bool) {
-	batch, more := x.queue.take(x.options.batchSize, batchBytes)
-	if len(batch) == 0 {
-		return false
-	}
-	defer x.queue.release(batch)
-	n := 0
-	for _, e := range batch {
-		n += e.spans
-	}
-	begun, tries := time.Now(), 0
-	for wait := retryFirst; ; wait = min(2*wait, retryMax) {
-		if ctx.Err() != nil {
-			// Their events are not even made.
-			x.counts.dropped(n, dropShutdown)
-			return more
-		}
-		tries++
-		if x.try(ctx, batch, n) {
-			if tries > 1 {
-				x.log.Info("the collector answers again", "away", time.Since(begun).Round(time.Second).String(), "tries", tries)
-			}
-			return more
-		}
-		select {
-		case <-x.options.after(wait):
-		case <-x.closing:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// try exports a batch of n spans and tells whether it is settled: taken, or
-// dropped and counted. Its spans are made anew each time, so that only compact
-// records wait.
-func (x *export) try(ctx context.Context, batch []entry, n int) (settled bool) {
-	ending := x.ending()
-	exportCtx, cancel := context.WithTimeout(ctx, x.options.timeout)
-	defer cancel()
-	err := x.exporter.ExportSpans(exportCtx, x.maker.spans(batch))
-	rejected, partial := rejectedSpans(err)
-	switch {
-	case err == nil:
-		x.counts.sent(n)
-	case partial:
-		rejected = min(rejected, n)
-		x.counts.sent(n - rejected)
-		x.counts.dropped(rejected, dropRejected)
-	case ctx.Err() != nil, temporary(err) && ending:
-		x.counts.dropped(n, dropShutdown)
-	case temporary(err):
-		x.maker.log.take()
-		if leftOut, ok := x.failures.due(); ok {
-			x.log.Warn("the collector is away, spans wait", "error", err, "spans", x.queue.waiting(), "reports_left_out", leftOut)
-		}
-		return false
-	default:
-		x.counts.dropped(n, dropFailed)
-	}
-	if err != nil {
-		x.report(err, n, rejected)
-	}
-	x.exportEvents(ctx, err != nil && !partial)
-	return true
-}
-
-// ending tells whether the end has begun, so that a batch is tried once more only.
-func (x *export) ending() bool {
-	select {
-	case <-x.closing:
-		return true
-	default:
-		return false
-	}
-}
-
-// exportEvents exports the events of the batch as log records. Where its spans
-// could not go out it does not try: events that name no span explain nothing.
-func (x *export) exportEvents(ctx context.Context, failed bool) {
-	records := x.maker.log.take()
-	n := len(records)
-	if n == 0 {
-		return
-	}
-	if failed {
-		x.counts.eventsDropped(n, dropFailed)
-		return
-	}
-	exportCtx, cancel := context.WithTimeout(ctx, x.options.timeout)
-	defer cancel()
-	err := x.logs.Export(exportCtx, records)
-	rejected, partial := rejectedSpans(err)
-	switch {
-	case err == nil:
-		x.counts.eventsSent(n)
-		return
-	case partial:
-		rejected = min(rejected, n)
-		x.counts.eventsSent(n - rejected)
-		x.counts.eventsDropped(rejected, dropRejected)
-	default:
-		x.counts.eventsDropped(n, dropFailed)
-	}
-	if leftOut, ok := x.failures.due(); ok {
-		x.log.Warn("the collector did not take all events", "error", err,
-			"events", n, "rejected", rejected, "reports_left_out", leftOut)
-	}
-}
-
-func (x *export) report(err error, spans, rejected int) {
-	if leftOut, ok := x.failures.due(); ok {
-		x.log.Warn("the collector did not take all spans", "error", err,
-			"spans", spans, "rejected", rejected, "reports_left_out", leftOut)
-	}
-}
-
 // shutdown exports what waits and stops. What has not gone out when ctx ends is
 // dropped and counted.
 func (x *export) shutdown(ctx context.Context) error {
-	close(x.closing)
+	x.once.Do(func() { close(x.closing) })
 	x.queue.close()
 	stop := context.AfterFunc(ctx, x.abort)
 	<-x.done

@@ -188,3 +188,13 @@ func serveTraces(t *testing.T, s collectortrace.TraceServiceServer) (endpoint st
 	})
 	return "http://" + ln.Addr().String()
 }
+
+// TestShutdownTwice: the second time there is nothing left to do.
+func TestShutdownTwice(t *testing.T) {
+	tel := open(t, quiet(), &keepingExporter{})
+	shut(t, tel)
+	// The SDK's reader says that it was shut down before.
+	if err := tel.export.shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
