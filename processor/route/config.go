@@ -32,9 +32,8 @@ type Pool struct {
 	// Endpoints have each address once.
 	Endpoints []Endpoint
 	// Source says what discovers the pool's endpoints; empty: nothing does, and
-	// they are Endpoints. Discovered ones come by Router.SetEndpoints and stay
-	// over a change of the configuration that leaves the pool's name and Source
-	// as they are; until then they are Endpoints.
+	// they are Endpoints. Discovered ones come by Router.SetEndpoints; until then
+	// the pool has those that it had before, or where it is new, Endpoints.
 	Source string
 	Rules  Rules
 	Shed   Shed

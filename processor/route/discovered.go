@@ -17,6 +17,7 @@ func (r *Router) SetEndpoints(pool string, endpoints []Endpoint) error {
 	if err != nil {
 		return fmt.Errorf("set the endpoints of the pool %q: %w", pool, err)
 	}
+	m := newMembers(merged(list))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.table.Load()
@@ -27,7 +28,6 @@ func (r *Router) SetEndpoints(pool string, endpoints []Endpoint) error {
 	case p.source == "":
 		return fmt.Errorf("set the endpoints of the pool %q: its endpoints are configured, not discovered", pool)
 	}
-	m := newMembers(merged(list))
 	if m.same(p.members.Load()) {
 		return nil
 	}

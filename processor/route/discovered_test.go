@@ -1,6 +1,7 @@
 package route
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +24,11 @@ func mustSet(t *testing.T, r *Router, endpoints ...Endpoint) {
 // pooled returns the endpoints of the pool default, with their weights.
 func pooled(r *Router) []string {
 	var out []string
-	for _, m := range r.table.Load().pools["default"].members.Load().list {
+	p := r.table.Load().pools["default"]
+	if p == nil {
+		return nil
+	}
+	for _, m := range p.members.Load().list {
 		out = append(out, m.addr+"*"+strconv.Itoa(m.weight))
 	}
 	return out
@@ -92,8 +97,8 @@ func TestSetEndpointsKeepsTheCounts(t *testing.T) {
 	}
 }
 
-// A new configuration keeps what was found where the source stays, and forgets
-// it where the source is another.
+// A new configuration keeps what a pool had until its source finds something
+// else, be it another source or the pool's first.
 func TestApplyKeepsWhatWasFound(t *testing.T) {
 	r := mustNew(t, found("dns a"))
 	mustSet(t, r, at(a1, a2)...)
@@ -113,9 +118,12 @@ func TestApplyKeepsWhatWasFound(t *testing.T) {
 	if d := r.Decide(chat("x")); d.Endpoint != a2 {
 		t.Errorf("got %q, want the idle %q", d.Endpoint, a2)
 	}
-	f(found("dns b"))
+	f(found("dns b"), a1+"*1", a2+"*1")
 	mustSet(t, r, at(a3)...)
+	f(found("dns b"), a3+"*1")
 	f(Config{Pools: []Pool{{Name: "default", Endpoints: at(a2)}}}, a2+"*1")
+	f(found("dns b"), a2+"*1")
+	f(Config{})
 	f(found("dns b"))
 	if n := r.InFlight(a1); n != 1 {
 		t.Errorf("in flight: got %d, want 1", n)
@@ -158,6 +166,22 @@ func TestSetEndpointsConcurrentSafe(t *testing.T) {
 	for _, e := range []string{a1, a2, a3} {
 		if n := r.InFlight(e); n != 0 {
 			t.Errorf("in flight at %s at the end: got %d, want 0", e, n)
+		}
+	}
+}
+
+// BenchmarkSetEndpoints changes one of 1000 endpoints.
+func BenchmarkSetEndpoints(b *testing.B) {
+	r := mustNew(b, found("dns"))
+	var sets [2][]Endpoint
+	for i := range 1000 {
+		e := Endpoint{Address: fmt.Sprintf("10.0.%d.%d:8000", i/250, 1+i%250)}
+		sets[0] = append(sets[0], e)
+	}
+	sets[1] = append(slices.Clone(sets[0][1:]), Endpoint{Address: "10.1.0.1:8000"})
+	for i := 0; b.Loop(); i++ {
+		if err := r.SetEndpoints("default", sets[i%2]); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -75,7 +75,8 @@ func (r *Router) Apply(c Config) error {
 		if was != nil {
 			p.door.follow(&was.door)
 		}
-		if p.source != "" && was != nil && was.source == p.source {
+		if p.source != "" && was != nil {
+			// Until the source speaks, what was is better than nothing.
 			p.members.Store(was.members.Load())
 		}
 	}

@@ -28,7 +28,7 @@ func (e *absentError) Error() string { return e.problem }
 // lookup returns the endpoints that d's name has, and how long they hold. An
 // *absentError says that there are none, any other error that it can't be told.
 func lookup(ctx context.Context, d DNS) ([]route.Endpoint, time.Duration, error) {
-	r, err := newResolver(d.Server)
+	r, err := newResolver(d.Server, resolvConf)
 	if err != nil {
 		return nil, 0, err
 	}

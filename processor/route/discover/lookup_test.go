@@ -3,6 +3,7 @@ package discover
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -116,7 +117,7 @@ func TestLookup_Services(t *testing.T) {
 // told is no name that is not there.
 func TestResolver_Search(t *testing.T) {
 	z := serveZone(t)
-	r, err := newResolver(z.addr)
+	r, err := newResolver(z.addr, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func TestResolver_Search(t *testing.T) {
 // The next server is asked where one can't tell, and is not where one can.
 func TestResolver_Servers(t *testing.T) {
 	bad, good := serveZone(t), serveZone(t)
-	r, err := newResolver(bad.addr)
+	r, err := newResolver(bad.addr, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,5 +156,29 @@ func TestResolver_Servers(t *testing.T) {
 	}
 	if asked := good.questions(); len(asked) != 0 {
 		t.Errorf("the second server was asked %q", asked)
+	}
+}
+
+func TestNewResolver(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "resolv.conf")
+	put(t, file, "search svc.cluster.local\nnameserver 10.0.0.10\nnameserver fd00::a\noptions ndots:5 timeout:1 attempts:3\n")
+	r, err := newResolver("", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"10.0.0.10:53", "[fd00::a]:53"}, r.servers); diff != "" {
+		t.Errorf("servers (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"vllm.svc.cluster.local.", "vllm."}, r.config.NameList("vllm")); diff != "" || r.config.Timeout != 1 || r.config.Attempts != 3 {
+		t.Errorf("%+v; names (-want +got):\n%s", r.config, diff)
+	}
+	put(t, file, "search svc.cluster.local\n")
+	for file, want := range map[string]string{
+		file:       "read the DNS servers: " + file + " names none; name one as `server`",
+		"/no/such": "read the DNS servers: open /no/such: no such file or directory",
+	} {
+		if _, err := newResolver("", file); err == nil || err.Error() != want {
+			t.Errorf("newResolver(%s): %v, want %s", file, err, want)
+		}
 	}
 }

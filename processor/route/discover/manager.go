@@ -68,8 +68,12 @@ func (m *Manager) Apply(sources map[string]Source, commit func() error) error {
 		if next := sources[pool]; next == nil || !reflect.DeepEqual(next, r.source) {
 			r.cancel()
 			delete(m.running, pool)
-			if next != nil && next.String() == r.state.Source {
+			switch {
+			case next == nil:
+			case next.String() == r.state.Source:
 				m.add(pool, next, r.state, r.current)
+			default: // the router keeps what it has until the new one speaks
+				m.add(pool, next, State{Pool: pool, Source: next.String(), Endpoints: r.state.Endpoints}, r.current)
 			}
 		}
 	}

@@ -253,7 +253,10 @@ func TestManager_Apply(t *testing.T) {
 
 		m.apply("default", other)
 		<-other.begun
-		m.want()
+		m.want(e1, e2)
+		if got := m.States()[0]; got.Endpoints != 2 || got.Changes != 0 || !got.Found.IsZero() {
+			t.Errorf("the state is %+v, want a new one", got)
+		}
 		other.found(e3)
 		m.want(e3)
 		if err := m.Apply(nil, func() error { return m.router.Apply(route.Config{}) }); err != nil || len(m.States()) != 0 {

@@ -36,8 +36,8 @@ type answer struct {
 }
 
 // newResolver returns a resolver that asks server, or where that is empty, those
-// of resolv.conf as it is now.
-func newResolver(server string) (*resolver, error) {
+// that file names now.
+func newResolver(server, file string) (*resolver, error) {
 	if server != "" {
 		c, err := dns.ClientConfigFromReader(strings.NewReader(""))
 		if err != nil {
@@ -45,12 +45,12 @@ func newResolver(server string) (*resolver, error) {
 		}
 		return &resolver{config: c, servers: []string{server}}, nil
 	}
-	c, err := dns.ClientConfigFromFile(resolvConf)
+	c, err := dns.ClientConfigFromFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the DNS servers: %w", err)
 	}
 	if len(c.Servers) == 0 {
-		return nil, errors.New("read the DNS servers: " + resolvConf + " names none; name one as `server`")
+		return nil, fmt.Errorf("read the DNS servers: %s names none; name one as `server`", file)
 	}
 	r := &resolver{config: c}
 	for _, s := range c.Servers {
