@@ -17,7 +17,7 @@ func (k *pick) choose(p *pool, q *Request, model string) {
 			return
 		}
 	case RoundRobin:
-		k.inTurn(&p.rotation)
+		k.inTurn(p.rotation)
 		return
 	case Random:
 		k.byChance()

@@ -8,7 +8,8 @@ type pool struct {
 	name, source string
 	rules        Rules
 	members      atomic.Pointer[members]
-	rotation     rotation
+	// rotation guards the members' slots: who takes over members takes it over.
+	rotation *rotation
 	door         door
 }
 
@@ -35,7 +36,7 @@ type member struct {
 }
 
 func newPool(name, source string, endpoints []Endpoint) *pool {
-	p := &pool{name: name, source: source}
+	p := &pool{name: name, source: source, rotation: new(rotation)}
 	p.members.Store(newMembers(endpoints))
 	return p
 }

@@ -78,6 +78,7 @@ func (r *Router) Apply(c Config) error {
 		if p.source != "" && was != nil {
 			// Until the source speaks, what was is better than nothing.
 			p.members.Store(was.members.Load())
+			p.rotation = was.rotation
 		}
 	}
 	r.settle(t)
