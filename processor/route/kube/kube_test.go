@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +15,10 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
 	"github.com/inferspan/inferspan/processor/route"
@@ -168,4 +174,62 @@ func TestSetLogger(t *testing.T) {
 			t.Errorf("at %s: got %q, want %q in it", level, got, want)
 		}
 	}
+}
+
+// What the API server says now and then is no trouble; what is, is told until a
+// call succeeds, and the same as long as both of a reflector's ways fail.
+func TestWatched_Note(t *testing.T) {
+	w := &watched[pod]{resource: "pods", signal: make(signal, 1), failures: map[string]error{}}
+	f := func(want string, verb string, err error) {
+		t.Helper()
+		w.note(t.Context(), verb, err)
+		got := ""
+		if _, _, err := w.now(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("after %s: %v: got %q, want %q", verb, err, got, want)
+		}
+	}
+	gone := &url.Error{Op: "Get", URL: "https://10.0.0.1/api", Err: errors.New("connection refused")}
+	f("list pods: connection refused", list, gone)
+	f("watch pods: connection refused", follow, gone)
+	f("watch pods: connection refused", list, errors.New("other"))
+	f("", list, nil)
+	f("", follow, apierrors.NewResourceExpired("too old"))
+	f("", follow, apierrors.NewGone("too old"))
+	f("", follow, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil))
+	ended, end := context.WithCancel(t.Context())
+	end()
+	w.note(ended, list, gone)
+	f("", list, nil)
+}
+
+// An object that can't be read makes it unknown what there is, as long as it is
+// like that.
+func TestWatched_Unreadable(t *testing.T) {
+	w := &watched[pod]{resource: "pods", signal: make(signal, 1), failures: map[string]error{}}
+	object := func(status any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"namespace": "ai", "name": "vllm-0"}, "status": status,
+		}}
+	}
+	f := func(want string, change error) {
+		t.Helper()
+		pods, ok, err := w.now()
+		got := fmt.Sprint(len(pods), ok)
+		if err != nil {
+			got = err.Error()
+		}
+		if change != nil || !strings.HasPrefix(got, want) {
+			t.Errorf("got %q, %v, want %q", got, change, want)
+		}
+	}
+	f("0 false", nil)
+	f("0 true", w.Replace(nil, "1"))
+	f("1 true", w.Add(object(map[string]any{"podIP": "10.0.0.1"})))
+	f("read pods ai/vllm-0: ", w.Update(object("text")))
+	f("1 true", w.Update(object(map[string]any{})))
+	f("read pods ai/vllm-0: ", w.Update(object("text")))
+	f("0 true", w.Delete(object("text")))
 }
