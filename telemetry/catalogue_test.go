@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,7 +54,10 @@ func TestCatalogueIsSound(t *testing.T) {
 		}
 		known[a.Name] = true
 	}
-	metrics := make(map[string]bool)
+	metrics, carried := make(map[string]bool), make(map[string]bool)
+	for _, a := range commonAttributes() {
+		carried[a] = true
+	}
 	for _, m := range Metrics() {
 		if metrics[m.Name] || m.Description == "" {
 			t.Errorf("the metric %s stands twice, or says nothing", m.Name)
@@ -63,9 +67,20 @@ func TestCatalogueIsSound(t *testing.T) {
 			t.Errorf("%s: buckets %v", m.Name, m.Buckets)
 		}
 		for _, a := range m.Attributes {
+			carried[a] = true
 			if !known[a] {
 				t.Errorf("%s carries %s, which is not in the catalogue", m.Name, a)
 			}
+		}
+	}
+	for a := range carried {
+		if Bounds()[a] == "" {
+			t.Errorf("nothing bounds the values of %s, which metrics carry", a)
+		}
+	}
+	for a := range Bounds() {
+		if !carried[a] {
+			t.Errorf("%s has a bound, and no metric carries it", a)
 		}
 	}
 	for _, e := range Events() {
@@ -143,7 +158,7 @@ func document() string {
 	for _, e := range Events() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", e.Name, quoted(e.Attributes), e.Description)
 	}
-	fmt.Fprintf(&b, "\n## Metrics\n\nCommon attributes: %s. Headers: what `attributes.from_headers` has on metrics.\n\n| metric | kind | unit | attributes | meaning |\n| --- | --- | --- | --- | --- |\n", quoted(commonAttributes()))
+	fmt.Fprintf(&b, "\n## Metrics\n\nCommon attributes: %s. Headers: what `attributes.from_headers` has on metrics. Of: the GenAI conventions by release, where a metric is theirs. Stability of all: %s, until version 1.0.0.\n\n| metric | kind | unit | attributes | of | meaning |\n| --- | --- | --- | --- | --- | --- |\n", quoted(commonAttributes()), Stability)
 	for _, m := range Metrics() {
 		attributes := quoted(m.Attributes)
 		if m.Common {
@@ -155,10 +170,15 @@ func document() string {
 		if m.Client != "" {
 			attributes += "; with `metrics.client: " + m.Client + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.Name, m.Kind, m.Unit, attributes, m.Description)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Name, m.Kind, m.Unit, attributes, m.Convention(), m.Description)
 	}
 	b.WriteString("\n## Attributes of events and metrics\n\n| attribute | type | meaning |\n| --- | --- | --- |\n")
 	writeAttributes(&b, OtherAttributes())
+	b.WriteString("\n## How many series\n\nWhat bounds the values of each attribute that metrics carry. Beyond its bounds the SDK has one of its own for each metric (`otel.metric.overflow`).\n\n| attribute | values |\n| --- | --- |\n")
+	bounds := Bounds()
+	for _, a := range slices.Sorted(maps.Keys(bounds)) {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", a, bounds[a])
+	}
 	b.WriteString("\n## Buckets\n\nThe thresholds of SLOs come among those of their histograms.\n\n")
 	for _, m := range Metrics() {
 		if m.Kind == Histogram {
