@@ -49,7 +49,7 @@ func markedHead(id string) *extprocv3.ProcessingRequest {
 		"authorization", "Bearer canary-token", "proxy-authorization", "canary-proxy", "cookie", "s=canary-cookie",
 		"x-api-key", "canary-key", "api-key", "canary-key", "x-goog-api-key", "canary-key", "x-team", "canary-team",
 		"user-agent", "canary-agent", "baggage", "user=canary-baggage", "x-forwarded-for", "canary-address",
-		"x-inferspan-ctx", "canary-context", "x-gateway-destination-endpoint", "canary-endpoint",
+		"x-inferspan-ctx", "canary-context", "x-inferspan-secret", "canary-secret", "x-inferspan-slo-ttft-ms", "1", "x-gateway-destination-endpoint", "canary-endpoint",
 	)}
 	return m
 }
@@ -66,7 +66,8 @@ func TestNothingOfTheContentComesOut(t *testing.T) {
 		name, value, _ := strings.Cut(pair, "=")
 		t.Setenv(name, value)
 	}
-	s := startServe(t, atAnyPort+onePool+"log: {level: debug}\ntrace: {detail: events, events: both}\n")
+	s := startServe(t, atAnyPort+onePool+"log: {level: debug}\ntrace: {detail: events, events: both, engine_spans: on}\n"+
+		"metrics: {client: genai-0.1}\ntrusted: {header: x-inferspan-secret, value: canary-secret}\n")
 	conn := dial(t, s.listen, insecure.NewCredentials())
 	for _, m := range marked {
 		stream := openStream(t, conn)
