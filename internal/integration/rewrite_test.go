@@ -186,6 +186,7 @@ func (e *edge) decidedEarly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(answer.Body)
 	if want := bytes.ReplaceAll(chatScript("", nil).Body(), []byte(asTiny), []byte(asRenamed)); err != nil || !bytes.Equal(body, want) {
 		t.Errorf("status %d, the client got %s: %v", answer.StatusCode, body, err)
