@@ -17,6 +17,7 @@ func (x *exchange) tellRouter(r *meter.Record) {
 	}
 	d := route.Result{
 		Pool: r.Route.Pool, Endpoint: r.Route.Endpoint, Served: r.Route.Served,
+		Attempts:     r.Route.Attempts,
 		Failure:      failure(r, x.response.details),
 		TTFT:         r.FirstToken.V,
 		Model:        r.RequestModel.V,

@@ -59,7 +59,9 @@ func TestRouterLearns(t *testing.T) {
 	e.send(requestBody(`{"model":"m","stream":true,"messages":[]}`, true))
 	e.recv()
 	passed.Store(int64(30 * time.Millisecond))
-	e.send(attributes(responseHeaders(false, streamHead...), map[string]any{"upstream.address": testEndpoint}))
+	e.send(attributes(responseHeaders(false, streamHead...), map[string]any{
+		"upstream.address": testEndpoint, "upstream.request_attempt_count": 2,
+	}))
 	e.recv()
 	passed.Store(int64(50 * time.Millisecond))
 	e.send(responseBody(token, false))
@@ -73,7 +75,7 @@ func TestRouterLearns(t *testing.T) {
 	b.one()
 	_, got := b.router.learned()
 	want := []route.Result{{
-		Pool: testPool, Endpoint: testEndpoint, Served: testEndpoint, Model: "m", PromptBytes: 2,
+		Pool: testPool, Endpoint: testEndpoint, Served: testEndpoint, Attempts: 2, Model: "m", PromptBytes: 2,
 		Headers: 30 * time.Millisecond, TTFT: 50 * time.Millisecond,
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

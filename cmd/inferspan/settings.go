@@ -55,7 +55,7 @@ func rules(p *config.Pool) route.Rules {
 // logEjections returns what logs that an endpoint gets nothing for a while.
 func logEjections(log *slog.Logger) func(route.Ejection) {
 	return func(e route.Ejection) {
-		log.Warn("endpoint ejected: it fails", "endpoint", e.Endpoint, "pool", e.Pool, "failure", e.Failure.String(), "for", e.For)
+		log.Warn("endpoint ejected: it fails", "endpoint", e.Endpoint, "pool", e.Pool, "failure", e.Failure.String(), "for", e.For.String())
 	}
 }
 

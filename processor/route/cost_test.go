@@ -2,6 +2,7 @@ package route
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 )
@@ -32,6 +33,10 @@ func TestCost_WhatServersSay(t *testing.T) {
 		s.says(a1, 3, 0, 0)
 		s.says(a2, 4, 0, 0)
 	})
+	s := two(t)
+	s.says(a1, 1, 0, 0.1)
+	s.says(a2, 1, 0, 0.05)
+	s.wantsAll("a sixth of a request is no difference", a1, a2)
 	f("an answer that was overtaken changes nothing", a2, func(s *script) {
 		s.says(a1, 9, 0, 0)
 		s.says(a2, 1, 0, 0)
@@ -61,15 +66,68 @@ func TestCost_UnknownIsAverage(t *testing.T) {
 	s.wantsAll("a cache of which nothing is known is as full as the other", a1, a2)
 }
 
+// loads are the loads of all members now, in the order of their addresses.
+func (s *script) loadsNow() (out []float64) {
+	p := s.r.table.Load().pools["default"]
+	now := s.r.clock()
+	a := p.members.Load().average(&p.rules, now)
+	for i := range p.members.Load().list {
+		out = append(out, p.members.Load().list[i].load(&p.rules, &a, now))
+	}
+	return out
+}
+
+func TestCost_Loads(t *testing.T) {
+	f := func(why string, s *script, want ...float64) {
+		t.Helper()
+		if got := s.loadsNow(); !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", why, got, want)
+		}
+	}
+	s := two(t)
+	s.begins(a1, 3)
+	s.says(a1, 1, 0, 0) // two of them have not reached it
+	s.says(a2, 1, 0, 0)
+	f("a server that has less than is counted here", s, 3, 1)
+
+	c := onePool(Rules{}, a1, a2)
+	c.Pools[0].Endpoints[1].Weight = 3
+	s = newScript(t, c)
+	s.says(a1, 2, 1, 0.5)
+	s.says(a2, 6, 3, 0.5)
+	f("three times as much for three times the weight", s, 2*3+2*1+4, 2*3+2*1+4)
+
+	s = newScript(t, onePool(Rules{}, a1, a2, a3))
+	s.says(a1, 50, 50, 1)
+	s.r.SetHealthy(a1, false)
+	s.says(a2, 4, 0, 0.5)
+	f("a server that is down is not in the average of the silent one", s, 50+2*50+16, 4+4, 4+4)
+}
+
+// Of many endpoints the average is not made anew for each pick.
+func TestCost_AverageAges(t *testing.T) {
+	s := newScript(t, onePool(Rules{}, many(scanMax+1)...))
+	p := s.r.table.Load().pools["default"]
+	mean := func() float64 { return p.members.Load().average(&p.rules, s.r.clock()).load }
+	before := mean()
+	s.begins(many(1)[0], scanMax+1)
+	s.pass(averageAge - 1)
+	if got := mean(); got != before {
+		t.Errorf("before its time: got %v, want %v", got, before)
+	}
+	s.pass(1)
+	if got := mean(); got != 1 {
+		t.Errorf("at its time: got %v, want 1", got)
+	}
+}
+
 func TestCost_SignalsAge(t *testing.T) {
 	s := two(t)
 	s.says(a1, 20, 0, 0)
 	s.says(a2, 0, 0, 0)
 	gap := func() float64 {
-		p := s.r.table.Load().pools["default"]
-		m, now := p.members.Load(), s.r.clock()
-		a := m.average(&p.rules, now)
-		return m.list[0].load(&p.rules, &a, now) - m.list[1].load(&p.rules, &a, now)
+		l := s.loadsNow()
+		return l[0] - l[1]
 	}
 	if got := gap(); got != 20 {
 		t.Errorf("fresh: got a difference of %v, want 20", got)
@@ -132,10 +190,26 @@ func TestCost_Pace(t *testing.T) {
 	s.wants(a3, "slow is better than nine more requests")
 	s = newScript(t, onePool(Rules{}, a1, a2))
 	s.succeeds(a1, 30, 20*time.Millisecond)
-	s.succeeds(a2, 30, 80*time.Millisecond)
+	s.succeeds(a2, 30, 100*time.Millisecond)
 	s.wants(a1, "the other is slow")
+	s.begins(a1, 1)
+	s.wants(a1, "slow is worse than one more request")
+	s.pass(paceAge / 2)
+	s.succeeds(a1, 1, 20*time.Millisecond)
+	s.wants(a2, "what was seen half a minute ago counts by half")
+	s.r.End(Load{Endpoint: a1})
 	s.pass(paceAge)
 	s.wantsAll("what was seen a minute ago may be over", a1, a2)
+}
+
+// Servers that were there when we came are not new.
+func TestSlowStart_NotOfAll(t *testing.T) {
+	c := onePool(Rules{SlowStart: time.Hour}, a1)
+	now := time.Unix(1_700_000_000, 0)
+	c.Now = func() time.Time { now = now.Add(time.Nanosecond); return now }
+	if got := mustNew(t, c).Decide(chat("x")).Score; got != 1 {
+		t.Errorf("got the cost %v, want 1 for an idle server", got)
+	}
 }
 
 func TestSlowStart(t *testing.T) {

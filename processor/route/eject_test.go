@@ -55,10 +55,22 @@ func TestEject_Rate(t *testing.T) {
 		}
 		s.isEjected(a1, want, when)
 	}
+	u := ejecting
+	u.Eject.Base = time.Second
+	s := newScript(t, onePool(u, a1, a2))
+	for range 10 {
+		s.succeeds(a1, 1, 0)
+		s.fails(a1, 1)
+	}
+	s.pass(time.Second)
+	s.succeeds(a1, 1, 0)
+	s.fails(a1, 1)
+	s.isEjected(a1, false, "what it was ejected for is not counted again")
+
 	f(9, false, "half of eighteen")
 	f(10, true, "half of twenty")
 
-	s := newScript(t, onePool(ejecting, a1, a2))
+	s = newScript(t, onePool(ejecting, a1, a2))
 	for range 9 {
 		s.succeeds(a1, 1, 0)
 		s.fails(a1, 1)
@@ -113,6 +125,11 @@ func TestEject_WhatDoesNotCount(t *testing.T) {
 	s.pass(10 * time.Second)
 	s.isEjected(a1, false, "failures while it was ejected")
 
+	s = newScript(t, onePool(ejecting, many(5)...))
+	s.fails(many(1)[0], 50)
+	s.pass(10 * time.Second)
+	s.isEjected(many(1)[0], false, "failures while it was ejected, where more could be")
+
 	s = newScript(t, onePool(Rules{}, a1, a2))
 	s.fails(a1, 1000)
 	s.isEjected(a1, false, "no rule ejects it")
@@ -133,6 +150,10 @@ func TestEject_PassedOver(t *testing.T) {
 		s.r.Done(Result{Pool: "default", Endpoint: a1, Served: "10.96.0.1:80", Headers: time.Millisecond})
 	}
 	s.isEjected(a1, false, "served under another address")
+	for range 5 {
+		s.r.Done(Result{Pool: "default", Endpoint: a1, Served: "10.9.9.9:80", Attempts: 2, Headers: time.Millisecond})
+	}
+	s.isEjected(a1, true, "tried in vain, and served by another pool's")
 }
 
 func TestEject_IsTold(t *testing.T) {

@@ -75,6 +75,11 @@ func TestPrefix_Key(t *testing.T) {
 	if want := []int{1, 2, 4, 8, 16}; !slices.Equal(keys, want) {
 		t.Errorf("the key changed at %d blocks, want %d", keys, want)
 	}
+	q := asks(1, 3)
+	of, _ := affinity(&q, "m")
+	if other, _ := affinity(&q, "n"); other == of {
+		t.Error("two models share the key of a prompt")
+	}
 	none, named := asks(1, 0), asks(1, 3)
 	if _, ok := affinity(&none, "m"); ok {
 		t.Error("a prompt without a whole block has a key")
@@ -134,6 +139,16 @@ func TestPrefix_LoadBound(t *testing.T) {
 	}
 	if got := s.r.Decide(asks(1, 3)).Endpoint; got != first {
 		t.Errorf("got %s, want %s, which has no more than the others", got, first)
+	}
+
+	q := asks(1, 3)
+	q.Subset, q.HasSubset = many(2), true
+	s = newScript(t, onePool(byPrefix, many(4)...))
+	preferred := s.r.Decide(q).Candidates
+	s.begins(preferred[0], 21)
+	s.begins(preferred[1], 20)
+	if got := s.r.Decide(q).Endpoint; got != preferred[1] {
+		t.Errorf("of two that both have too much to do got %s, want %s, which has less", got, preferred[1])
 	}
 
 	u := byPrefix
@@ -218,27 +233,37 @@ func TestLoRA(t *testing.T) {
 	s.wants(full, "any is better than one that has too much to do")
 }
 
-// Of many endpoints the ones that run the adapter are found, and left when they
+// Of many endpoints the few that suit an adapter are found, and left when they
 // have too much to do.
 func TestLoRA_Many(t *testing.T) {
 	addrs := many(2 * scanMax)
 	s := newScript(t, onePool(Rules{Policy: LoRA}, addrs...))
+	var runs []string
 	for i, a := range addrs {
-		running := []string{"y", a}
-		if i%100 == 50 {
+		room, running := 2, []string{"y", a}
+		if i%20 == 10 {
 			running[0] = "x"
+			runs = append(runs, a)
 		}
-		s.loads(a, 3-i%2, running, nil)
+		if i%100 == 20 {
+			room = 3
+		}
+		s.loads(a, room, running, nil)
 	}
-	runs := []string{addrs[50], addrs[150], addrs[250], addrs[350], addrs[450]}
 	s.wantsAll("they run the adapter", runs...)
+	for range 50 {
+		q := chat("z")
+		if i := slices.Index(addrs, s.r.Decide(q).Endpoint); i%100 != 20 {
+			t.Fatalf("no. %d takes an adapter that none runs, want one with room", i)
+		}
+	}
 	for _, a := range runs {
 		s.begins(a, 20)
 	}
 	s.pass(averageAge)
 	for a := range s.picks(100) {
-		if i := slices.Index(addrs, a); i%2 != 0 || i%100 == 50 {
-			t.Errorf("got %s, want one with room for the adapter, of those that have less to do", a)
+		if slices.Contains(runs, a) {
+			t.Errorf("got %s, want one that has less to do", a)
 		}
 	}
 }
@@ -268,6 +293,20 @@ func TestRoundRobin(t *testing.T) {
 	}
 	if got := s.picks(50); got[b1] < 10 || got[b1] > 11 || got[a1] != 20 {
 		t.Errorf("with one more: got %v", got)
+	}
+}
+
+// A pool that changes goes on where it was.
+func TestRoundRobin_GoesOn(t *testing.T) {
+	c := onePool(Rules{Policy: RoundRobin}, a1, a2, a3)
+	c.Pools[0].Source = "file"
+	s := newScript(t, c)
+	first := s.r.Decide(chat("x")).Endpoint
+	if err := s.r.SetEndpoints("default", at(a1, a2, a3, b1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.picks(3); got[first] != 0 {
+		t.Errorf("got %v, want the three that did not have their turn", got)
 	}
 }
 

@@ -48,7 +48,9 @@ type Result struct {
 	// Pool and Endpoint are what was decided, Served who answered by Envoy's
 	// account, "" where it does not tell.
 	Pool, Endpoint, Served string
-	Failure                Failure
+	// Attempts is how often Envoy tried, 0 where it does not tell.
+	Attempts int
+	Failure  Failure
 	// Headers is the time to the response headers, TTFT that to the first token,
 	// TPOT that for each token after it; 0: not known.
 	Headers, TTFT, TPOT time.Duration
@@ -74,26 +76,24 @@ func (r *Router) Done(d Result) {
 	r.sizes.learn(d.Model, d.PromptBytes, d.PromptTokens.V)
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	s := r.states[d.served()]
-	if s == nil || !s.member {
-		return
+	if s := r.states[d.served()]; s != nil && s.member {
+		s.mu.Lock()
+		s.observed.Store(s.observed.Load().with(&d, now))
+		s.mu.Unlock()
 	}
-	s.mu.Lock()
-	s.observed.Store(s.observed.Load().with(&d, now))
-	s.mu.Unlock()
-
 	p := r.table.Load().pools[d.Pool]
 	if p == nil {
 		return
 	}
 	m := p.members.Load()
-	served := m.find(d.served())
-	if served == nil {
-		return
+	served, picked := m.find(d.served()), m.find(d.Endpoint)
+	if served != nil {
+		r.judge(p, m, served, d.Failure, d.Headers > 0, now)
 	}
-	r.judge(p, m, served, d.Failure, d.Headers > 0, now)
-	if picked := m.find(d.Endpoint); picked != nil && picked != served {
-		// Envoy tried it in vain, or knows that it need not try.
+	// Envoy tried the pick in vain, or knows that it need not try. Where it went
+	// to an address that is not of the pool, at its first try, that may be the
+	// pick's own by another name.
+	if picked != nil && picked != served && (served != nil || d.Attempts > 1) {
 		r.judge(p, m, picked, FailedPassedOver, false, now)
 	}
 }
