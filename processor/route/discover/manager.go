@@ -162,6 +162,7 @@ type running struct {
 	cancel  context.CancelFunc
 	state   State
 	current []route.Endpoint // what the source found last
+	effect  string           // of state.Err, as last told
 }
 
 // run runs the source, again and again where it fails, until ctx ends.
@@ -232,14 +233,14 @@ func (r *running) take(endpoints []route.Endpoint, because error) {
 	r.m.noteSynced()
 }
 
-// fail notes an error, and tells it where it is another than before.
+// fail notes an error, and tells it where it or its effect is another than before.
 func (r *running) fail(err error, effect string) {
 	r.state.Failures++
-	if r.state.Err == nil || r.state.Err.Error() != err.Error() {
+	if r.state.Err == nil || r.state.Err.Error() != err.Error() || r.effect != effect {
 		r.m.log.Warn("endpoints can't be discovered", "pool", r.state.Pool, "source", r.state.Source,
 			"endpoints", r.state.Endpoints, "effect", effect, "error", err)
 	}
-	r.state.Err = err
+	r.state.Err, r.effect = err, effect
 }
 
 // maxTold is how many endpoints a line of the log names.

@@ -165,6 +165,8 @@ func TestManager_Reports(t *testing.T) {
 		s.found("nonsense")
 		m.want(e2, e3)
 		m.told(`msg="endpoints can't be discovered" pool=default source=a endpoints=2 effect="those found before stay" error="set the endpoints of the pool \"default\": endpoints[0]: \"nonsense\": want ip:port, such as 10.0.0.7:8000 or [fd00::7]:8000"`)
+		s.failed("gone")
+		m.told(`msg="endpoints can't be discovered" pool=default source=a endpoints=2 effect="those found before stay" error=gone`)
 		s.say <- func(to Sink) error { to.Lost(errors.New("gone")); return nil }
 		synctest.Wait()
 		m.want()
