@@ -107,8 +107,9 @@ bench: ## Run the benchmarks
 	@go test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: budgets
-budgets: build ## Compare what Inferspan costs with a stock processor, and with the budgets (minutes)
+budgets: tool-envoy build ## Compare what Inferspan costs with a stock processor, and with the budgets (minutes)
 	@go test -run '^$$' -bench . -benchtime 20x -timeout 30m ./internal/budget
+	@go test -tags integration -run '^$$' -bench Envoy -benchtime 20x -timeout 30m ./internal/integration
 
 ##@ Tools
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -31,22 +30,14 @@ type server struct {
 func startNoop(b *testing.B, env ...string) server {
 	b.Helper()
 	dir := b.TempDir()
-	bin := filepath.Join(dir, "noop")
-	out, err := exec.CommandContext(b.Context(), "go", "build", "-o", bin, "./noop").CombinedOutput()
-	if err != nil {
-		b.Fatalf("building noop: %v\n%s", err, out)
-	}
 	listen := "unix:" + filepath.Join(dir, "s")
-	p, err := testkit.StartProcess("noop", bin, []string{"-listen", listen}, env)
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	p, _, err := testkit.StartNoop(ctx, dir, listen, env...)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(p.Kill)
-	ctx, cancel := context.WithTimeout(b.Context(), patience)
-	defer cancel()
-	if _, err := p.WaitLine(ctx, func(line string) bool { return strings.HasPrefix(line, "listen ") }); err != nil {
-		b.Fatal(err)
-	}
 	return server{p, dial(b, listen)}
 }
 
