@@ -95,7 +95,8 @@ func (x *exchange) direct(d *route.Decision) {
 func (x *exchange) metadata() map[string]string {
 	m := map[string]string{metadataPool: x.route.Pool}
 	if x.request.asked.HasModel {
-		m[metadataModel] = x.request.asked.Model
+		// Envoy writes it into lines of text as it is.
+		m[metadataModel] = route.Clean(x.request.asked.Model)
 	}
 	if traced(&x.start.Trace) {
 		m[metadataTrace] = traceID(&x.start.Trace)

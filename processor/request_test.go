@@ -238,6 +238,26 @@ func TestSubsetOnTheHeadersOnly(t *testing.T) {
 	}
 }
 
+// A model's name can't begin a line of its own in Envoy's access log.
+func TestModelInMetadataIsClean(t *testing.T) {
+	for _, mode := range deciding {
+		b := newBench(t)
+		e := b.inline(mode, streamed)
+		e.send(requestHeaders(false, chatHead()...))
+		if mode != duplex {
+			e.recv()
+		}
+		e.send(requestBody(`{"model":"a\n\u001b[31m`+strings.Repeat("b", 200)+`"}`, true))
+		md := e.recv().GetDynamicMetadata().GetFields()["inferspan"].GetStructValue().GetFields()
+		want := "a\ufffd\ufffd[31m" + strings.Repeat("b", 117)
+		if got := md[metadataModel].GetStringValue(); got != want {
+			t.Errorf("%s: the model in the metadata is %q, want %q", mode, got, want)
+		}
+		e.hangUp()
+		b.one()
+	}
+}
+
 // Clients' copies of control headers are removed and never trusted, and only
 // what changed is set.
 func TestControlHeaders(t *testing.T) {

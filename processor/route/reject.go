@@ -47,7 +47,7 @@ func unknownModel(model string) *Rejection {
 	return &Rejection{
 		Status:  http.StatusNotFound,
 		Reason:  ReasonUnknownModel,
-		Message: fmt.Sprintf("The model `%s` does not exist. Ask for a model that is served here.", clean(model)),
+		Message: fmt.Sprintf("The model `%s` does not exist. Ask for a model that is served here.", Clean(model)),
 		Type:    "NotFoundError",
 		Param:   "model",
 	}
@@ -98,12 +98,13 @@ func noEndpoint(pool, reason string, retryAfter int) *Rejection {
 	}
 }
 
-// maxNamed is how much of a client's string a message repeats, in bytes.
+// maxNamed is how much of a client's string is repeated, in bytes.
 const maxNamed = 128
 
-// clean makes a client's string fit to be repeated: what does not print
-// becomes U+FFFD, and what exceeds maxNamed bytes is cut at a rune.
-func clean(s string) string {
+// Clean makes a client's string fit to be repeated in an answer or a line of
+// a log: what does not print becomes U+FFFD, and what exceeds 128 bytes is cut
+// at a rune.
+func Clean(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		if !unicode.IsPrint(r) {

@@ -22,8 +22,8 @@ func TestRejectionBody(t *testing.T) {
 func TestCleanCutsAtARune(t *testing.T) {
 	f := func(s, want string) {
 		t.Helper()
-		if got := clean(s); got != want {
-			t.Errorf("clean(%q): got %q, want %q", s, got, want)
+		if got := Clean(s); got != want {
+			t.Errorf("Clean(%q): got %q, want %q", s, got, want)
 		}
 	}
 	f("org/model-7b:latest", "org/model-7b:latest")
