@@ -72,8 +72,8 @@ func TestDocs_Examples(t *testing.T) {
 			t.Errorf("%v in\n%s", err, example)
 		}
 	}
-	if found != 2 {
-		t.Errorf("%d examples, want 2", found)
+	if found != 3 {
+		t.Errorf("%d examples, want 3", found)
 	}
 }
 
