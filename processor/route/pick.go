@@ -27,6 +27,11 @@ type pick struct {
 	mean   average
 	random func() uint64
 	turns  *atomic.Uint64
+	// key is what the request has in common with others, model the adapter that it
+	// may be for, as far as the policy goes by them.
+	key   uint64
+	keyed bool
+	model string
 
 	// fit are the members to pick from, as places in all.
 	fit  []int
@@ -37,9 +42,17 @@ type pick struct {
 var picks = sync.Pool{New: func() any { return new(pick) }}
 
 // begin prepares a pick from p, and tells whether there is anything to pick from.
-func (k *pick) begin(r *Router, p *pool, q *Request, now time.Duration) bool {
+// model is the name that the servers know.
+func (k *pick) begin(r *Router, p *pool, q *Request, model string, now time.Duration) bool {
 	k.all, k.rules, k.now, k.random = p.members.Load(), &p.rules, now, r.random
 	k.turns, k.list.n = &r.turns, 0
+	k.key, k.keyed, k.model = 0, false, ""
+	switch p.rules.Policy {
+	case Prefix:
+		k.key, k.keyed = affinity(q, model)
+	case LoRA:
+		k.model = model
+	}
 	k.mean = k.all.average(k.rules, now)
 	k.collect(q)
 	if len(k.fit) == 0 && !k.mean.useAll {
@@ -56,13 +69,29 @@ func (k *pick) collect(q *Request) {
 	switch {
 	case q.HasSubset:
 		k.subset(q.Subset)
-	case len(k.all.list) > scanMax && k.rules.samples(k.all.even):
+	case len(k.all.list) > scanMax && k.keyed:
+		if k.drawn(); len(k.fit) == 0 {
+			k.everyone()
+		}
+	case len(k.all.list) > scanMax && k.samples():
 		if k.sample(sampleSize); len(k.fit) < sampleSize/2 {
 			k.fit = k.fit[:0]
 			k.everyone()
 		}
 	default:
 		k.everyone()
+	}
+}
+
+// samples tells whether some of the members do for all of them.
+func (k *pick) samples() bool {
+	switch k.rules.Policy {
+	case RoundRobin:
+		return false
+	case Random:
+		return k.all.even
+	default:
+		return !k.keyed && k.model == ""
 	}
 }
 

@@ -2,28 +2,20 @@ package route
 
 import "math"
 
-// choose has the pool's policy order the members to pick from. model is the name
-// that the servers know.
-func (k *pick) choose(p *pool, q *Request, model string) {
-	switch k.rules.Policy {
-	case Prefix:
-		if key, ok := affinity(q, model); ok {
-			k.byPrefix(key)
-			return
-		}
-	case LoRA:
-		if model != "" {
-			k.byAdapter(model)
-			return
-		}
-	case RoundRobin:
+// choose has the pool's policy order the members to pick from.
+func (k *pick) choose(p *pool) {
+	switch {
+	case k.keyed:
+		k.byPrefix()
+	case k.model != "":
+		k.byAdapter()
+	case k.rules.Policy == RoundRobin:
 		k.inTurn(p.rotation)
-		return
-	case Random:
+	case k.rules.Policy == Random:
 		k.byChance()
-		return
+	default:
+		k.byCost(alike)
 	}
-	k.byCost(alike)
 }
 
 // alike ranks all members alike.

@@ -59,12 +59,12 @@ func digestBit(adapter string) uint64 { return 1 << (mix(hash(adapter)) % digest
 
 // byAdapter orders by how well the members suit the adapter, and then by cost.
 // Those that are loaded beyond the pool's bound come after all others.
-func (k *pick) byAdapter(adapter string) {
+func (k *pick) byAdapter() {
 	if len(k.fit) > scanMax {
-		k.suitable(adapter)
+		k.suitable()
 	}
 	k.byCost(func(m *member) int {
-		rank := m.state.adapterClass(adapter, k.now)
+		rank := m.state.adapterClass(k.model, k.now)
 		if !k.bounded(m) {
 			rank += adapterClasses
 		}
@@ -74,8 +74,8 @@ func (k *pick) byAdapter(adapter string) {
 
 // suitable leaves some of the members that by their digests suit the adapter best,
 // and as many others, in case those have too much to do.
-func (k *pick) suitable(adapter string) {
-	bit := digestBit(adapter)
+func (k *pick) suitable() {
+	bit := digestBit(k.model)
 	for _, i := range k.fit {
 		s := k.member(i).state
 		rank := adapterWaits

@@ -23,19 +23,12 @@ func affinity(q *Request, model string) (key uint64, ok bool) {
 	return 0, false
 }
 
-// byPrefix orders by rendezvous: each member draws a number by its address and
-// the key, so that replicas agree without talking, and keys move only to an
-// endpoint that comes and from one that goes. Those that are loaded beyond the
-// pool's bound come after all others.
-func (k *pick) byPrefix(key uint64) {
+// byPrefix orders by rendezvous, those that are loaded beyond the pool's bound
+// after all others.
+func (k *pick) byPrefix() {
+	k.list.n = 0
 	for _, i := range k.fit {
-		m := k.member(i)
-		draw := mix(key ^ m.seed)
-		if k.all.even {
-			k.list.offer(candidate{place: i, key: -float64(draw)})
-		} else {
-			k.list.offer(candidate{place: i, key: -math.Log(unit(draw)) / m.share})
-		}
+		k.draw(i)
 	}
 	drawn := k.list
 	k.list.n = 0
@@ -48,5 +41,29 @@ func (k *pick) byPrefix(key uint64) {
 	}
 	if k.list.best[0].rank > 0 {
 		k.byCost(alike)
+	}
+}
+
+// draw offers the member at place i by rendezvous: each member draws a number by
+// its address and the key, so that replicas agree without talking, and keys move
+// only to an endpoint that comes and from one that goes.
+func (k *pick) draw(i int) {
+	m := k.member(i)
+	n := mix(k.key ^ m.seed)
+	if k.all.even {
+		k.list.offer(candidate{place: i, key: -float64(n)})
+	} else {
+		k.list.offer(candidate{place: i, key: -math.Log(unit(n)) / m.share})
+	}
+}
+
+// drawn takes of all members those that draw best, as far as they are fit.
+func (k *pick) drawn() {
+	k.list.n = 0
+	for i := range k.all.list {
+		k.draw(i)
+	}
+	for _, c := range k.list.best[:k.list.n] {
+		k.add(c.place)
 	}
 }

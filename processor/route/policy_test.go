@@ -56,6 +56,39 @@ func TestPrefix_MovesNoMoreThanNeeded(t *testing.T) {
 	}
 }
 
+// Of many endpoints the same ones are picked, and of those that are down none.
+func TestPrefix_Many(t *testing.T) {
+	addrs := many(scanMax + 50)
+	one := newScript(t, onePool(byPrefix, addrs...))
+	slices.Reverse(addrs)
+	other := newScript(t, onePool(byPrefix, addrs...))
+	for kind := range 50 {
+		a, b := one.r.Decide(asks(kind, 3)), other.r.Decide(asks(kind, 3))
+		if !slices.Equal(a.Candidates, b.Candidates) {
+			t.Fatalf("prompt %d: one replica says %q, the other %q", kind, a.Candidates, b.Candidates)
+		}
+		one.r.SetHealthy(a.Endpoint, false)
+		if got := one.r.Decide(asks(kind, 3)).Endpoint; got != a.Candidates[1] {
+			t.Errorf("prompt %d: got %s, want the next candidate %s", kind, got, a.Candidates[1])
+		}
+		one.r.SetHealthy(a.Endpoint, true)
+	}
+	for _, a := range addrs[1:] {
+		one.r.SetHealthy(a, false)
+	}
+	one.pass(averageAge)
+	if got := one.r.Decide(asks(1, 3)).Endpoint; got != addrs[0] {
+		t.Errorf("got %s, want the only one that is not down", got)
+	}
+	got := map[string]bool{}
+	for range 100 {
+		got[other.r.Decide(chat("x")).Endpoint] = true
+	}
+	if len(got) < 50 {
+		t.Errorf("prompts without a whole block went to %d endpoints, want them spread", len(got))
+	}
+}
+
 // A conversation that grows by a block at a time changes its key only where its
 // length doubled, whatever follows within.
 func TestPrefix_Key(t *testing.T) {

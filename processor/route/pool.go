@@ -10,7 +10,7 @@ type pool struct {
 	members      atomic.Pointer[members]
 	// rotation guards the members' slots: who takes over members takes it over.
 	rotation *rotation
-	door         door
+	door     door
 }
 
 // members are the endpoints of a pool at one time. They do not change, their

@@ -146,10 +146,10 @@ func (r *Router) pick(p *pool, q *Request, model string, d *Decision) {
 	r.expire(now)
 	k := picks.Get().(*pick) //nolint:forcetypeassert // it holds nothing else
 	defer picks.Put(k)
-	if !k.begin(r, p, q, now) {
+	if !k.begin(r, p, q, model, now) {
 		return
 	}
-	k.choose(p, q, model)
+	k.choose(p)
 	first := k.member(k.list.best[0].place)
 	d.Score = first.cost(k.rules, &k.mean, now)
 	d.Candidates = k.candidates()

@@ -79,12 +79,6 @@ func (u Rules) withDefaults() Rules {
 	return u
 }
 
-// samples tells whether some of a pool's endpoints do for all of them; even tells
-// whether they have the same weight.
-func (u *Rules) samples(even bool) bool {
-	return u.Policy == LeastLoad || u.Policy == Random && even
-}
-
 // check finds a rule that can't be followed; its error begins with the key.
 func (u Rules) check() error {
 	share := func(v float64) bool { return v >= 0 && v <= 1 }
