@@ -174,6 +174,7 @@ func TestEveryWayOut(t *testing.T) {
 				e.recv()
 				return e
 			},
+			end:  (*envoy).closeSend,
 			want: meter.Aborted,
 		},
 		{
@@ -264,6 +265,12 @@ func refuse(route.Request) route.Decision {
 // What another stream of ours accounts for makes no record here.
 func TestNoRecord(t *testing.T) {
 	for name, play := range map[string]func(b *bench) *envoy{
+		"split, reset before the request was handed on": func(b *bench) *envoy {
+			e := b.inline(buffered, none)
+			e.send(requestHeaders(false, chatHead()...))
+			e.recv()
+			return e
+		},
 		"split, handed on": func(b *bench) *envoy {
 			e := b.inline(buffered, none)
 			asked(e)

@@ -67,7 +67,9 @@ type exchange struct {
 	// broken: measuring panicked. What it would say can't be trusted.
 	broken bool
 	// foreign: another stream of ours makes the record.
-	foreign  bool
+	foreign bool
+	// passedBy: it may be that Envoy waited for us no longer, and went on.
+	passedBy bool
 	finished bool
 }
 
@@ -125,6 +127,7 @@ func (x *exchange) begin(m *wire.Message, now time.Time) {
 	x.envoyStart, _ = time.Parse(time.RFC3339Nano, m.Attributes.RequestTime)
 	origin, source := x.s.origins.origin(x.caller.peer, now, m.Attributes.RequestTime)
 	x.ahead = now.Sub(origin)
+	x.passedBy = x.foreign && x.s.origins.waited(x.caller.peer, now, x.envoyStart) > maxUnread
 	// Stripped of its monotonic reading, the origin is the one wall clock anchor.
 	x.start = meter.Start{At: origin.Round(0), Source: source, RequestID: strings.Clone(m.Attributes.RequestID)}
 	x.labels.Operation = meter.Operation("")

@@ -47,6 +47,18 @@ func (o *origins) origin(peer string, arrival time.Time, requestTime string) (ti
 	return begun, meter.StartEnvoy
 }
 
+// waited is how long before its arrival, beyond what others from peer take, a
+// request began that was seen by origin; 0 where it told no time.
+func (o *origins) waited(peer string, arrival, begun time.Time) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := o.peers[peer]
+	if c == nil || begun.IsZero() {
+		return 0
+	}
+	return arrival.Sub(begun) - c.smallest(int64(arrival.Sub(o.base)/time.Second))
+}
+
 // observe notes a difference and returns the smallest of the last minute, this
 // one included.
 func (o *origins) observe(peer string, arrival time.Time, age time.Duration) time.Duration {

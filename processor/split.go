@@ -31,6 +31,10 @@ const (
 // the body's end anyhow.
 const maxWait = 256 << 10
 
+// maxUnread is how long a stream's first message may lie unread until Envoy is taken
+// to have gone on: its message timeout is 2 s in deploy/.
+const maxUnread = time.Second
+
 // handOver has the reply tell the observing filter what is known of the exchange.
 func (x *exchange) handOver() {
 	r := &x.request
@@ -137,17 +141,19 @@ func (x *exchange) answeredBefore(details string) bool {
 
 // settleForeign is settle for a request that broke off before it was handed on. It
 // may run on another goroutine.
+//
+// When a client hangs up Envoy closes its side of the stream. When it waits no
+// longer for a reply it resets the stream, too, and goes on, and the other stream
+// makes the record. So a reset is taken for that where no entry says what it was,
+// and so is any end of a stream whose first message was read late.
 func (x *exchange) settleForeign(c meter.Cause, end time.Duration, a *accesslog.Account) {
 	switch {
-	case a == nil:
-	case a.Attempts > 0:
-		// It went on all the same: Envoy had passed by this stream, and the other
-		// one makes the record.
+	case a == nil && x.passedBy, a != nil && a.Attempts > 0:
 		if x.recording != nil {
 			x.endRecording(c, nil)
 		}
 		return
-	case a.Status > 0 && !x.broken:
+	case a != nil && a.Status > 0 && !x.broken:
 		// Envoy answered itself.
 		x.response.status = a.Status
 		x.broken = !x.guard("meter", func() { x.meter.Headers(x.trueEnd(end, a), a.Status, "", "") })

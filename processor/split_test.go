@@ -354,6 +354,35 @@ func TestDecidingStreamPassedBy(t *testing.T) {
 	}
 }
 
+// A first message that lay unread tells that Envoy may have gone on, however the
+// stream ends: measured against the others of that Envoy, whose clock may be off.
+func TestDecidingStreamRunsLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		offset, waited time.Duration
+		want           int
+	}{
+		"at once":                      {0, 3 * time.Millisecond, 1},
+		"a little late":                {0, time.Second, 1},
+		"late":                         {0, time.Second + time.Millisecond, 0},
+		"at once, by another clock":    {time.Hour, 3 * time.Millisecond, 1},
+		"late, by another clock":       {time.Hour, 3 * time.Second, 0},
+		"late, by a clock that is off": {-time.Hour, 3 * time.Second, 0},
+	} {
+		s, tel := newTestService()
+		for i, waited := range []time.Duration{0, c.waited} {
+			x := newExchange(s, &replies{}, caller{peer: "envoy"})
+			deliver(t, x, epoch.Add(time.Duration(i)*time.Second), message{
+				phase: "request_headers", headers: chatHead()[:8], request: wire.ModeBuffered, response: wire.ModeNone,
+				requestTime: epoch.Add(time.Duration(i)*time.Second - waited - c.offset).Format(time.RFC3339Nano),
+			})
+			x.closed(epoch.Add(time.Duration(i) * time.Second))
+		}
+		if n := len(tel.recorded()) - 1; n != c.want {
+			t.Errorf("%s: %d records, want %d", name, n, c.want)
+		}
+	}
+}
+
 // gone is a stream that Envoy has closed.
 type gone struct{}
 

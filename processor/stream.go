@@ -174,6 +174,7 @@ func (l *loop) handle(now time.Time) (over bool, err error) {
 // way of closing is too.
 func (l *loop) closed(err error, now time.Time) error {
 	if peerGone(err) {
+		l.x.passedBy = l.x.passedBy || !errors.Is(err, io.EOF)
 		l.x.closed(now)
 		return nil
 	}
