@@ -54,7 +54,7 @@ func (m *Meter) check(t *testing.T) {
 		if limit <= 0 {
 			limit = defaultChunks
 		}
-		must("marks are bounded", len(tape.chunks) <= limit && len(tape.others) <= maxOtherMarks)
+		must("marks are bounded", tape.chunks.n <= limit && len(tape.others) <= maxOtherMarks)
 		line := &tape.line
 		must("slots are bounded", line.slots <= maxSlots && line.inLast <= line.stride)
 		var tokens int64

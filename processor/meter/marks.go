@@ -18,7 +18,7 @@ const (
 // tape is the memory for what a stream leaves behind. It is used again for
 // another exchange.
 type tape struct {
-	chunks []Mark // every stride-th evidence event
+	chunks chunkMarks // every stride-th evidence event
 	stride int64
 	total  int64 // of evidence events
 	others []Mark
@@ -40,7 +40,11 @@ func (t *tape) release() {
 	if t == nil {
 		return
 	}
-	*t = tape{chunks: t.chunks[:0], others: t.others[:0], line: timeline{before: t.line.before[:0]}}
+	*t = tape{
+		chunks: chunkMarks{packed: t.chunks.packed[:0]},
+		others: t.others[:0],
+		line:   timeline{before: t.line.before[:0]},
+	}
 	tapes.Put(t)
 }
 
@@ -67,26 +71,17 @@ func (m *Meter) markChunk(at time.Duration, index int, c *choice, tokens int64, 
 	if n%t.stride != 0 {
 		return
 	}
-	if len(t.chunks) >= limit {
-		t.thin()
+	if t.chunks.n >= limit {
+		t.chunks.thin()
+		t.stride *= 2
 		if n%t.stride != 0 {
 			return
 		}
 	}
-	t.chunks = append(t.chunks, Mark{
+	t.chunks.add(Mark{
 		At: at, Kind: MarkChunk, Choice: int32(index), Index: clamp32(c.events - 1),
 		Tokens: clamp32(tokens), Bytes: clamp32(int64(size)), Gap: gap,
 	})
-}
-
-// thin keeps every second chunk.
-func (t *tape) thin() {
-	kept := t.chunks[:0]
-	for i := 0; i < len(t.chunks); i += 2 {
-		kept = append(kept, t.chunks[i])
-	}
-	t.chunks = kept
-	t.stride *= 2
 }
 
 // marks returns the milestones and the kept chunks in time order, and how many
@@ -104,9 +99,9 @@ func (m *Meter) marks(r *Record) ([]Mark, int64) {
 	milestone(MarkFirstAnswer, r.FirstAnswer)
 	var thinned int64
 	if t := m.tape; t != nil {
-		list = append(list, t.chunks...)
+		list = t.chunks.appendTo(list)
 		list = append(list, t.others...)
-		thinned = t.total - int64(len(t.chunks))
+		thinned = t.total - int64(t.chunks.n)
 	}
 	milestone(MarkLastToken, r.LastToken)
 	for i, c := range m.choices.all {
