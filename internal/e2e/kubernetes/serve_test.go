@@ -4,6 +4,7 @@ package kubernetes
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -203,4 +204,44 @@ func TestServe(t *testing.T) {
 	if err := e.inferspan.Stop(ctx); err != nil {
 		t.Error(err)
 	}
+}
+
+// A replica that may not see the pods takes no traffic, says why, and does as
+// soon as it may: a roll-out stops there, and goes on by itself.
+func TestReadiness(t *testing.T) {
+	s := newSpace(t)
+	s.pool("vllm", 8000)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	binary, err := testkit.BuildInferspan(ctx, t.TempDir())
+	s.must(err)
+	file := filepath.Join(t.TempDir(), "inferspan.yaml")
+	s.must(os.WriteFile(file, []byte("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nkubernetes: {kubeconfig: "+s.config(s.account())+"}\n"+
+		"pools: [{name: default, discover: {inference_pool: {name: llama}}}]\n"), 0o600))
+	p, err := testkit.StartProcess("inferspan", binary, []string{"serve", "--config", file}, nil)
+	s.must(err)
+	cleanup(t, "inferspan", p)
+	var said struct{ Msg, Admin string }
+	logged := func(msg string) {
+		t.Helper()
+		_, err := p.WaitLine(ctx, func(line string) bool { return json.Unmarshal([]byte(line), &said) == nil && said.Msg == msg })
+		s.must(err)
+	}
+	logged("wait for endpoints")
+	ready := "http://" + said.Admin + "/readyz"
+	s.must(testkit.Poll(ctx, func(ctx context.Context) error {
+		page, err := testkit.Get(ctx, ready)
+		if err == nil {
+			t.Fatalf("it is ready: %s", page)
+		}
+		if !strings.Contains(string(page), "not ready: pool default, inference_pool llama") || !strings.Contains(string(page), "is forbidden") {
+			return fmt.Errorf("it says %q: %w", page, err)
+		}
+		return nil
+	}))
+	s.grant()
+	logged("ready")
+	_, err = testkit.Get(ctx, ready)
+	s.must(err)
+	s.must(p.Stop(ctx))
 }

@@ -124,6 +124,21 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// grant applies the account and the rights that are delivered.
+func (s space) grant() {
+	s.t.Helper()
+	var rights []*unstructured.Unstructured
+	for _, u := range delivered(s.t, "inferspan.yaml", s.name) {
+		if slices.Contains([]string{"ServiceAccount", "Role", "RoleBinding"}, u.GetKind()) {
+			rights = append(rights, u)
+		}
+	}
+	s.must(apply(s.t.Context(), s.name, rights))
+}
+
+// account is the user that the delivered account is.
+func (s space) account() string { return "system:serviceaccount:" + s.name + ":inferspan" }
+
 // With the account and the rights of deploy/kubernetes it works, without them
 // it says what is missing, and with them again it goes on by itself.
 func TestRights(t *testing.T) {
@@ -132,20 +147,14 @@ func TestRights(t *testing.T) {
 	s.pod("vllm-0", "vllm")
 	s.ready("vllm-0", "10.1.0.1", true)
 	s.slice("vllm-a", "IPv4", "{addresses: [10.1.0.1]}")
-	config := s.config("system:serviceaccount:" + s.name + ":inferspan")
+	config := s.config(s.account())
 	pool := follow(t, kube.InferencePool{Name: "llama", Kubeconfig: config})
 	service := follow(t, kube.Service{Name: "vllm", Port: "http", Kubeconfig: config})
 	pool.await(t, fmt.Sprintf(`failed: watch inferencepools: inferencepools.inference.networking.k8s.io "llama" is forbidden: `+
 		`User "system:serviceaccount:%s:inferspan" cannot watch resource "inferencepools" in API group "inference.networking.k8s.io" in the namespace "%s"`, s.name, s.name))
 	service.await(t, "failed: watch endpointslices: endpointslices.discovery.k8s.io is forbidden: ...")
 
-	var rights []*unstructured.Unstructured
-	for _, u := range delivered(t, "inferspan.yaml", s.name) {
-		if slices.Contains([]string{"ServiceAccount", "Role", "RoleBinding"}, u.GetKind()) {
-			rights = append(rights, u)
-		}
-	}
-	s.must(apply(t.Context(), s.name, rights))
+	s.grant()
 	pool.await(t, "found 10.1.0.1:8000")
 	service.await(t, "found 10.1.0.1:8000")
 }
