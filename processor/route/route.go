@@ -4,7 +4,7 @@
 // One rule of the algorithm stands in one place: what we answer ourselves in
 // Router.answer, which pool a request belongs to in Router.resolve, which of a
 // model's targets takes it in entry.choose, who is refused while the pool is
-// saturated in Router.refuse, which endpoint of the pool in Router.pick, and what a
+// saturated in pool.refuse, which endpoint of the pool in Router.pick, and what a
 // refused client is told in the functions of reject.go.
 package route
 

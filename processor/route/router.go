@@ -117,15 +117,17 @@ func (r *Router) Decide(q Request) Decision {
 		}
 		return Decision{Reason: reason, Reject: rej}
 	}
+	now := r.clock()
+	r.expire(now) // what is expected no more must not keep requests away
 	d := Decision{Pool: p.name, Policy: p.rules.Policy, Reason: reason}
-	if d.Reject = r.refuse(p, &q); d.Reject != nil {
+	if d.Reject = p.refuse(&q, now); d.Reject != nil {
 		d.Reason = d.Reject.Reason
 		return d
 	}
 	if q.JSON && model != q.Model {
 		d.Model = model
 	}
-	r.pick(p, &q, model, &d)
+	r.pick(p, &q, model, now, &d)
 	if len(d.Candidates) > 0 {
 		p.door.empty.end()
 		return d
@@ -135,15 +137,13 @@ func (r *Router) Decide(q Request) Decision {
 	if q.HasSubset && len(p.members.Load().list) > 0 {
 		d.Reason = ReasonNotInSubset
 	}
-	d.Reject = noEndpoint(p.name, d.Reason, retryAfter(p.door.empty.lasted(r.clock())))
+	d.Reject = noEndpoint(p.name, d.Reason, retryAfter(p.door.empty.lasted(now)))
 	return d
 }
 
 // pick picks from p for q, whose model the servers know as model, and puts the
 // pick into d. Without one d stays as it is.
-func (r *Router) pick(p *pool, q *Request, model string, d *Decision) {
-	now := r.clock()
-	r.expire(now)
+func (r *Router) pick(p *pool, q *Request, model string, now time.Duration, d *Decision) {
 	k := picks.Get().(*pick) //nolint:forcetypeassert // it holds nothing else
 	defer picks.Put(k)
 	if !k.begin(r, p, q, model, now) {

@@ -46,13 +46,13 @@ func (d *door) follow(was *door) {
 	d.empty.since.Store(was.empty.since.Load())
 }
 
-// refuse returns why the pool p refuses q; nil where it does not.
-func (r *Router) refuse(p *pool, q *Request) *Rejection {
+// refuse returns why the pool p refuses q at now; nil where it does not.
+func (p *pool) refuse(q *Request, now time.Duration) *Rejection {
 	d := &p.door
 	if d.shed == (Shed{}) {
 		return nil
 	}
-	now, m := r.clock(), p.members.Load()
+	m := p.members.Load()
 	// Both are looked at each time, so that each knows how long it has been.
 	soft, hard := m.reach(d.shed.Limits, q, now), m.reach(d.shed.Hard, q, now)
 	softFor, hardFor := d.soft.see(soft, now), d.hard.see(hard, now)

@@ -276,3 +276,19 @@ func TestShedsConcurrentSafe(t *testing.T) {
 	})
 	wg.Wait()
 }
+
+// What other replicas count by now keeps nobody away, with no server asked and
+// nothing picked meanwhile.
+func TestShedsNotByWhatIsExpectedNoMore(t *testing.T) {
+	r, now := shedding(t, Shed{Hard: Limits{InFlight: 1}})
+	for i, e := range []string{a1, a2} {
+		r.Expect([8]byte{byte(i + 1)}, Load{Endpoint: e})
+	}
+	if got, want := refused(t, r, chat("x")), [3]bool{true, true, true}; got != want {
+		t.Errorf("while they are expected: refused %v, want %v", got, want)
+	}
+	*now = now.Add(defaultExpectation)
+	if got, want := refused(t, r, chat("x")), [3]bool{}; got != want {
+		t.Errorf("when they are no more: refused %v, want %v", got, want)
+	}
+}
