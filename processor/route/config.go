@@ -18,8 +18,8 @@ type Config struct {
 	// once, nil: those of math/rand/v2. New takes them, Apply does not.
 	Now    func() time.Time
 	Random func() uint64
-	// Ejected is told of endpoints that fail too often, nil: nobody is. It must
-	// neither block nor call the router. New takes it, Apply does not.
+	// Ejected is told of endpoints that fail too often, nil: nobody is. The
+	// exchange that showed it waits for it. New takes it, Apply does not.
 	Ejected func(Ejection)
 }
 

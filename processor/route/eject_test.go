@@ -159,8 +159,16 @@ func TestEject_PassedOver(t *testing.T) {
 func TestEject_IsTold(t *testing.T) {
 	var got []Ejection
 	c := onePool(ejecting, a1, a2)
-	c.Ejected = func(e Ejection) { got = append(got, e) }
-	s := newScript(t, c)
+	var s *script
+	c.Ejected = func(e Ejection) {
+		got = append(got, e)
+		if !s.r.mu.TryLock() {
+			t.Error("who is told holds up all others")
+			return
+		}
+		s.r.mu.Unlock()
+	}
+	s = newScript(t, c)
 	s.fails(a1, 10)
 	s.fails(a2, 10) // may not be ejected
 	s.pass(10 * time.Second)

@@ -74,41 +74,52 @@ func (r *Result) served() string {
 func (r *Router) Done(d Result) {
 	now := r.clock()
 	r.sizes.learn(d.Model, d.PromptBytes, d.PromptTokens.V)
+	// Who is told may take its time, and must not keep others waiting.
+	for _, e := range r.done(&d, now) {
+		r.ejected(e)
+	}
+}
+
+// done is Done, but for telling of the ejections that it returns.
+func (r *Router) done(d *Result, now time.Duration) (told []Ejection) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if s := r.states[d.served()]; s != nil && s.member {
 		s.mu.Lock()
-		s.observed.Store(s.observed.Load().with(&d, now))
+		s.observed.Store(s.observed.Load().with(d, now))
 		s.mu.Unlock()
 	}
 	p := r.table.Load().pools[d.Pool]
 	if p == nil {
-		return
+		return nil
 	}
 	m := p.members.Load()
+	judge := func(one *member, f Failure, answered bool) {
+		if e, ejected := r.judge(p, m, one, f, answered, now); ejected && r.ejected != nil {
+			told = append(told, e)
+		}
+	}
 	served, picked := m.find(d.served()), m.find(d.Endpoint)
 	if served != nil {
-		r.judge(p, m, served, d.Failure, d.Headers > 0, now)
+		judge(served, d.Failure, d.Headers > 0)
 	}
 	// Envoy tried the pick in vain, or knows that it need not try. Where it went
 	// to an address that is not of the pool, at its first try, that may be the
 	// pick's own by another name.
 	if picked != nil && picked != served && (served != nil || d.Attempts > 1) {
-		r.judge(p, m, picked, FailedPassedOver, false, now)
+		judge(picked, FailedPassedOver, false)
 	}
+	return told
 }
 
 // judge notes how an exchange went at one of all, the members of p, and ejects it
 // where that is due. answered tells that a response came.
-func (r *Router) judge(p *pool, all *members, one *member, f Failure, answered bool, now time.Duration) {
+func (r *Router) judge(p *pool, all *members, one *member, f Failure, answered bool, now time.Duration) (_ Ejection, ejected bool) {
 	s, e := &one.state.standing, &p.rules.Eject
 	one.state.mu.Lock()
-	eject := s.note(e, f == NoFailure && answered, f != NoFailure, now) && r.eject(s, e, all, now)
-	term := s.term
-	one.state.mu.Unlock()
-	if eject && r.ejected != nil {
-		r.ejected(Ejection{Pool: p.name, Endpoint: one.addr, Failure: f, For: term})
-	}
+	defer one.state.mu.Unlock()
+	ejected = s.note(e, f == NoFailure && answered, f != NoFailure, now) && r.eject(s, e, all, now)
+	return Ejection{Pool: p.name, Endpoint: one.addr, Failure: f, For: s.term}, ejected
 }
 
 // eject ejects s, unless too many of all are ejected already.
