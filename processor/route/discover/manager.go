@@ -2,8 +2,6 @@ package discover
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -13,9 +11,6 @@ import (
 
 	"github.com/inferspan/inferspan/processor/route"
 )
-
-// restartWait is how long after its failure a source is run again.
-const restartWait = 10 * time.Second
 
 // Router takes endpoints: a route.Router.
 type Router interface {
@@ -152,124 +147,4 @@ func (m *Manager) noteSynced() {
 			close(m.synced)
 		}
 	}
-}
-
-// running is one source at work; it is the source's Sink. m.mu guards what
-// changes.
-type running struct {
-	m       *Manager
-	source  Source
-	cancel  context.CancelFunc
-	state   State
-	current []route.Endpoint // what the source found last
-	effect  string           // of state.Err, as last told
-}
-
-// run runs the source, again and again where it fails, until ctx ends.
-func (r *running) run(ctx context.Context) {
-	for {
-		err := r.try(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		r.Failed(err)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(restartWait):
-		}
-	}
-}
-
-// try is the source's Run. Its panic ends it and nothing else.
-func (r *running) try(ctx context.Context) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v", v)
-		}
-	}()
-	if err := r.source.Run(ctx, r); err != nil {
-		return err
-	}
-	return errors.New("ended without a reason")
-}
-
-// Found implements Sink.
-func (r *running) Found(endpoints []route.Endpoint) { r.take(endpoints, nil) }
-
-// Lost implements Sink.
-func (r *running) Lost(err error) { r.take(nil, err) }
-
-// Failed implements Sink.
-func (r *running) Failed(err error) {
-	r.m.mu.Lock()
-	defer r.m.mu.Unlock()
-	if r.heard() {
-		r.fail(err, "those found before stay")
-	}
-}
-
-// heard tells whether what r says still counts. r.m.mu is held.
-func (r *running) heard() bool { return r.m.running[r.state.Pool] == r }
-
-func (r *running) take(endpoints []route.Endpoint, because error) {
-	r.m.mu.Lock()
-	defer r.m.mu.Unlock()
-	if !r.heard() {
-		return
-	}
-	if err := r.m.router.SetEndpoints(r.state.Pool, endpoints); err != nil {
-		r.fail(err, "those found before stay")
-		return
-	}
-	r.state.Found = time.Now()
-	r.note(endpoints)
-	if because != nil {
-		r.fail(because, "none is left")
-	} else if r.state.Err != nil {
-		r.state.Err = nil
-		r.m.log.Info("endpoints are discovered again", "pool", r.state.Pool, "source", r.state.Source, "endpoints", len(endpoints))
-	}
-	r.m.noteSynced()
-}
-
-// fail notes an error, and tells it where it or its effect is another than before.
-func (r *running) fail(err error, effect string) {
-	r.state.Failures++
-	if r.state.Err == nil || r.state.Err.Error() != err.Error() || r.effect != effect {
-		r.m.log.Warn("endpoints can't be discovered", "pool", r.state.Pool, "source", r.state.Source,
-			"endpoints", r.state.Endpoints, "effect", effect, "error", err)
-	}
-	r.state.Err, r.effect = err, effect
-}
-
-// maxTold is how many endpoints a line of the log names.
-const maxTold = 10
-
-// note notes what is in use now, and tells what has changed.
-func (r *running) note(endpoints []route.Endpoint) {
-	added, removed := missing(endpoints, r.current), missing(r.current, endpoints)
-	r.current, r.state.Endpoints = endpoints, len(endpoints)
-	if len(added)+len(removed) == 0 {
-		return
-	}
-	r.state.Changes++
-	r.m.log.Info("endpoints", "pool", r.state.Pool, "source", r.state.Source, "endpoints", len(endpoints),
-		"added", len(added), "removed", len(removed),
-		"added_first", added[:min(maxTold, len(added))], "removed_first", removed[:min(maxTold, len(removed))])
-}
-
-// missing returns those of a that are not in b, as they are in a.
-func missing(a, b []route.Endpoint) []string {
-	in := make(map[route.Endpoint]bool, len(b))
-	for _, e := range b {
-		in[e] = true
-	}
-	out := []string{}
-	for _, e := range a {
-		if !in[e] {
-			out = append(out, e.Address)
-		}
-	}
-	return out
 }
