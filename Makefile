@@ -108,7 +108,8 @@ bench: ## Run the benchmarks
 
 .PHONY: budgets
 budgets: tool-envoy build ## Compare what Inferspan costs with a stock processor, and with the budgets (minutes)
-	@go test -run '^$$' -bench . -benchtime 20x -timeout 30m ./internal/budget
+	@go test -run '^$$' -bench CPU -benchtime 20x -timeout 30m ./internal/budget
+	@go test -run '^$$' -bench Memory -benchtime 3x -timeout 30m ./internal/budget
 	@go test -tags integration -run '^$$' -bench Envoy -benchtime 20x -timeout 30m ./internal/integration
 
 ##@ Tools

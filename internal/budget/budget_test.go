@@ -15,10 +15,11 @@ import (
 // vLLM sends them.
 const recorded = "chat-long-600"
 
-// BenchmarkCPU compares the processor time of both servers, all streams included
-// from their beginning to the export of their spans.
+// BenchmarkCPU compares the processor time of the servers, from the beginning of
+// a stream to what becomes of its record. Everything on is with spans and metrics
+// exported over OTLP; routing on is without.
 func BenchmarkCPU(b *testing.B) {
-	noop, inferspan := startNoop(b), startInferspan(b)
+	noop, routing, exporting := startNoop(b), startInferspan(b, false), startInferspan(b, true)
 	buffered, duplex := filter.ProcessingMode_BUFFERED, filter.ProcessingMode_FULL_DUPLEX_STREAMED
 	for _, f := range []struct {
 		name string
@@ -30,10 +31,10 @@ func BenchmarkCPU(b *testing.B) {
 			pieces := stream(b, recorded)
 			m.response("text/event-stream; charset=utf-8", pieces)
 			const streams = 32
-			x := compare(b, noop, inferspan, streams*len(pieces), func(d driver) {
+			x := compare(b, noop, exporting, streams*len(pieces), func(d driver) {
 				d.playAll(b, m.steps, streams, streams, 2*time.Millisecond)
 			})
-			measured.Add(Row{"CPU per response frame, " + f.name, x, 1.0, "x noop"})
+			measured.Add(Row{"CPU per response frame, everything on, " + f.name, x, 1.0, "x noop"})
 		})
 	}
 	for _, r := range []struct {
@@ -47,16 +48,21 @@ func BenchmarkCPU(b *testing.B) {
 		{"220KB/buffered", buffered, 220 << 10, 1 << 20, 1.3},
 		{"220KB/duplex", duplex, 220 << 10, 56_000, 1.3},
 	} {
-		b.Run("request/"+r.name, func(b *testing.B) {
-			m := &maker{b: b, form: form{request: r.mode}}
-			m.request(prompt(r.size), r.frame)
-			m.response("application/json", answer())
-			const requests = 200
-			x := compare(b, noop, inferspan, requests, func(d driver) {
-				d.playAll(b, m.steps, requests, 8, 0)
+		for _, with := range []struct {
+			name string
+			server
+		}{{"routing on", routing}, {"everything on", exporting}} {
+			b.Run("request/"+r.name+"/"+with.name, func(b *testing.B) {
+				m := &maker{b: b, form: form{request: r.mode}}
+				m.request(prompt(r.size), r.frame)
+				m.response("application/json", answer())
+				const requests = 1000 // long enough a round for garbage collection to be in each
+				x := compare(b, noop, with.server, requests, func(d driver) {
+					d.playAll(b, m.steps, requests, 8, 0)
+				})
+				measured.Add(Row{"CPU per request, " + with.name + ", " + r.name, x, r.limit, "x noop"})
 			})
-			measured.Add(Row{"CPU per request, " + r.name, x, r.limit, "x noop"})
-		})
+		}
 	}
 }
 
@@ -91,23 +97,29 @@ func compare(b *testing.B, noop, inferspan server, units int, play func(driver))
 }
 
 // BenchmarkMemory reports what a live stream holds beyond what it holds with the
-// stock processor, after few tokens and after many. It is what the kernel counts
-// as the program's, so that what the collector has not taken back yet is in it.
+// stock processor, after few tokens and after many: by what the kernel counts as
+// the programs', with a collector that lets little garbage stand, and with the
+// usual one, which lets as much stand as is held.
 func BenchmarkMemory(b *testing.B) {
 	for _, tokens := range []int{8, 512} {
 		name := fmt.Sprintf("%d_tokens", tokens)
 		b.Run(name, func(b *testing.B) {
-			var above, noops []int64
-			for b.Loop() {
-				noop, inferspan := startNoop(b), startInferspan(b)
-				n := perStream(b, noop, tokens)
-				above, noops = append(above, perStream(b, inferspan, tokens)-n), append(noops, n)
+			var held, resident []int64
+			above := func(env ...string) int64 {
+				noop, inferspan := startNoop(b, env...), startInferspan(b, true, env...)
+				defer noop.Kill()
+				defer inferspan.Kill()
+				return perStream(b, inferspan, tokens) - perStream(b, noop, tokens)
 			}
-			slices.Sort(above)
-			slices.Sort(noops)
-			x := float64(above[len(above)/2])
-			b.ReportMetric(x, "B/stream")
-			b.ReportMetric(float64(noops[len(noops)/2]), "noop-B/stream")
+			for b.Loop() {
+				held = append(held, above("GOGC=10"))
+				resident = append(resident, above())
+			}
+			slices.Sort(held)
+			slices.Sort(resident)
+			x := float64(held[len(held)/2])
+			b.ReportMetric(x, "held-B/stream")
+			b.ReportMetric(float64(resident[len(resident)/2]), "resident-B/stream")
 			b.ReportMetric(0, "ns/op")
 			measured.Add(Row{"memory per live stream above noop, " + name, x / 1024, 16, "KiB"})
 		})

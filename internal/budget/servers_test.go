@@ -55,9 +55,9 @@ slo:
   - {name: chat, match: {operation: chat}, ttft: 2s, tpot: 100ms, target: 0.99}
 `
 
-// startInferspan starts Inferspan with everything on: routing, telemetry that is
-// exported over OTLP, the journal.
-func startInferspan(b *testing.B, env ...string) server {
+// startInferspan starts Inferspan with routing, metrics and the journal; where it
+// exports, its spans and metrics go over OTLP too.
+func startInferspan(b *testing.B, exports bool, env ...string) server {
 	b.Helper()
 	dir := b.TempDir()
 	bin, err := testkit.BuildInferspan(b.Context(), dir)
@@ -66,10 +66,12 @@ func startInferspan(b *testing.B, env ...string) server {
 	}
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
+	if exports {
+		env = append(env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+startSink(b), "OTEL_EXPORTER_OTLP_PROTOCOL=grpc")
+	}
 	listen := "unix:" + filepath.Join(dir, "s")
 	i, err := testkit.StartInferspan(ctx, testkit.InferspanOptions{
-		Binary: bin, Dir: dir, Listen: listen, Config: everything,
-		Env: append([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + startSink(b), "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}, env...),
+		Binary: bin, Dir: dir, Listen: listen, Config: everything, Env: env,
 	})
 	if err != nil {
 		b.Fatal(err)
