@@ -97,7 +97,7 @@ func (x *exchange) settle(c meter.Cause, end time.Duration, a *accesslog.Account
 		x.told(a)
 	}
 	r := x.record(c, end)
-	x.learnUsage(r)
+	x.guard("usage", func() { x.learnUsage(r) })
 	x.tellRouter(r)
 	x.guard("telemetry", func() { x.s.cfg.Telemetry.End(r) })
 	if x.s.cfg.Journal != nil {

@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"time"
 )
 
@@ -46,7 +48,7 @@ func (x *export) try(ctx context.Context, batch []entry, n int) (settled bool) {
 	ending := x.ending()
 	exportCtx, cancel := context.WithTimeout(ctx, x.options.timeout)
 	defer cancel()
-	err := x.exporter.ExportSpans(exportCtx, x.maker.spans(batch))
+	err := guarded(func() error { return x.exporter.ExportSpans(exportCtx, x.maker.spans(batch)) })
 	rejected, partial := rejectedSpans(err)
 	switch {
 	case err == nil:
@@ -73,6 +75,17 @@ func (x *export) try(ctx context.Context, batch []entry, n int) (settled bool) {
 	return true
 }
 
+// guarded is what f returns, or its panic as an error: a batch that can't be
+// brought out is dropped and counted, and the next one is tried.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f()
+}
+
 // ending tells whether the end has begun, so that a batch is tried once more only.
 func (x *export) ending() bool {
 	select {
@@ -97,7 +110,7 @@ func (x *export) exportEvents(ctx context.Context, failed bool) {
 	}
 	exportCtx, cancel := context.WithTimeout(ctx, x.options.timeout)
 	defer cancel()
-	err := x.logs.Export(exportCtx, records)
+	err := guarded(func() error { return x.logs.Export(exportCtx, records) })
 	rejected, partial := rejectedSpans(err)
 	switch {
 	case err == nil:

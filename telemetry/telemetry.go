@@ -2,10 +2,12 @@ package telemetry
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -189,7 +191,7 @@ func (t *Telemetry) work() {
 			var batch []entry
 			batch, more = t.intake.take(intakeBatch, queueBytes)
 			for _, e := range batch {
-				t.account(e)
+				t.accountGuarded(e)
 			}
 			t.intake.release(batch)
 		}
@@ -198,6 +200,23 @@ func (t *Telemetry) work() {
 		}
 	}
 }
+
+// accountGuarded is account by the worker, which has nobody else to catch a panic:
+// it costs the telemetry of its exchange and no more.
+func (t *Telemetry) accountGuarded(e entry) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.Count(countPanic)
+			t.log.Error("panic caught", "in", "telemetry",
+				"request_id", clean(e.record.RequestID), "trace_id", hex.EncodeToString(e.record.Trace.TraceID[:]),
+				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
+	t.account(e)
+}
+
+// countPanic is how a panic is counted, here as by the processor.
+const countPanic = "panic"
 
 // Overhead records how long a message of the named phase took us.
 func (t *Telemetry) Overhead(phase string, d time.Duration) {

@@ -345,6 +345,28 @@ func TestRun_FailureReasons(t *testing.T) {
 }
 
 // A server without a page of metrics is no failure, and no news after the first.
+// A fault of ours in one answer is that answer's.
+func TestRun_Panic(t *testing.T) {
+	f := newFleet()
+	f.answer(a+"/metrics", func(context.Context) (int, string, error) { panic("injected") })
+	f.answer(a+"/health", func(context.Context) (int, string, error) { panic("injected") })
+	f.serve(metricsAt(a), healthAt(a))
+	f.run(t, func(*Scraper) {
+		pass(10 * time.Second)
+		if n := f.failures[a+" broken"]; n < failuresToTell {
+			t.Errorf("%d failures, want %d or more", n, failuresToTell)
+		}
+		if log := strings.Join(f.lines(), ""); !strings.Contains(log, "panic: injected") || !strings.Contains(log, "scrape_test.go") {
+			t.Errorf("the log is %q", log)
+		}
+		f.set(a+"/metrics", 200, "vllm:num_requests_running 3\n")
+		pass(10 * time.Second)
+		if signals, _ := f.said(a); len(signals) == 0 {
+			t.Error("it is not asked any more")
+		}
+	})
+}
+
 func TestRun_Absent(t *testing.T) {
 	f := newFleet()
 	f.set(a+"/metrics", 404, "{}")

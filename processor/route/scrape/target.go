@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 	"time"
@@ -173,10 +174,16 @@ func (s *Scraper) health(ctx context.Context, url string, timeout time.Duration)
 	})
 }
 
-// get has use read the answer from url, within timeout.
-func (s *Scraper) get(ctx context.Context, url string, timeout time.Duration, use func(context.Context, int, io.Reader) error) error {
+// get has use read the answer from url, within timeout. What a server answers
+// must not end the process: a panic over it is an error.
+func (s *Scraper) get(ctx context.Context, url string, timeout time.Duration, use func(context.Context, int, io.Reader) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return fmt.Errorf("making the request: %w", err)
