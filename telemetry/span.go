@@ -23,8 +23,9 @@ type spanMaker struct {
 	// maxEvents is the SDK's limit: beyond it the SDK forgets a span's oldest
 	// events, which are the milestones. Negative: no limit.
 	maxEvents int
-	onSpan    bool      // events go onto the span
-	log       *eventLog // nil: they go into no log
+	onSpan    bool       // events go onto the span
+	log       *eventLog  // nil: they go into no log
+	room      attributes // for a span's, of which the SDK keeps a copy
 }
 
 // endedSpans collects what the SDK's spans end as.
@@ -131,11 +132,11 @@ func errorType(r *meter.Record) string {
 	return string(r.Outcome)
 }
 
-// attributes returns the span's attributes, in the catalogue's order.
+// attributes returns the span's attributes, in the catalogue's order; they are
+// good until the next span's.
 func (m *spanMaker) attributes(e entry, operation, model string, thinned, dropped int64) []attribute.KeyValue {
 	r := e.record
-	a := attributes(make([]attribute.KeyValue, 0, 48))
-	a = append(a, startAttributes(operation, model)...)
+	a := append(m.room[:0], startAttributes(operation, model)...)
 	a.text(keyOutcome, string(r.Outcome))
 	a.text(keyErrorType, errorType(r))
 	if r.Status > 0 {
@@ -199,6 +200,7 @@ func (m *spanMaker) attributes(e entry, operation, model string, thinned, droppe
 	if dropped > 0 {
 		a = append(a, keyEventsDropped.Int64(dropped))
 	}
+	m.room = a
 	return a
 }
 
