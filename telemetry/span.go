@@ -136,7 +136,8 @@ func errorType(r *meter.Record) string {
 // good until the next span's.
 func (m *spanMaker) attributes(e entry, operation, model string, thinned, dropped int64) []attribute.KeyValue {
 	r := e.record
-	a := append(m.room[:0], startAttributes(operation, model)...)
+	a := m.room[:0]
+	a = append(a, startAttributes(operation, model)...)
 	a.text(keyOutcome, string(r.Outcome))
 	a.text(keyErrorType, errorType(r))
 	if r.Status > 0 {
