@@ -163,11 +163,11 @@ func (x *exchange) bound() bool {
 func (x *exchange) send(p wire.Phase) error {
 	x.reply.Phase = p
 	err := x.out.Send(&x.reply)
-	if err != nil && x.requestMode != wire.ModeFullDuplex {
-		x.request.handedOn = true // Envoy did not wait for us
-	}
 	x.reply = wire.Reply{Set: x.reply.Set[:0], Remove: x.reply.Remove[:0]}
 	x.answered = x.s.cfg.Now()
+	if err != nil && x.answered.Sub(x.arrival) > maxUnread {
+		x.passedBy = true
+	}
 	return err
 }
 

@@ -31,7 +31,7 @@ const (
 // the body's end anyhow.
 const maxWait = 256 << 10
 
-// maxUnread is how long a stream's first message may lie unread until Envoy is taken
+// maxUnread is how long a message may have waited for its reply until Envoy is taken
 // to have gone on: its message timeout is 2 s in deploy/.
 const maxUnread = time.Second
 
@@ -145,10 +145,11 @@ func (x *exchange) answeredBefore(details string) bool {
 // When a client hangs up Envoy closes its side of the stream. When it waits no
 // longer for a reply it resets the stream, too, and goes on, and the other stream
 // makes the record. So a reset is taken for that where no entry says what it was,
-// and so is any end of a stream whose first message was read late.
+// and so is the end of a stream that was read or answered late. Only with
+// FULL_DUPLEX_STREAMED Envoy waits as long as it takes.
 func (x *exchange) settleForeign(c meter.Cause, end time.Duration, a *accesslog.Account) {
 	switch {
-	case a == nil && x.passedBy, a != nil && a.Attempts > 0:
+	case a == nil && x.passedBy && x.requestMode != wire.ModeFullDuplex, a != nil && a.Attempts > 0:
 		if x.recording != nil {
 			x.endRecording(c, nil)
 		}

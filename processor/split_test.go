@@ -331,25 +331,31 @@ func TestDecidingStreamPassedBy(t *testing.T) {
 			t.Errorf("drained: the stream ended with %v, %d records", err, len(tel.recorded()))
 		}
 	})
-	for mode, want := range map[wire.BodyMode]int{
-		wire.ModeBuffered: 0,
-		// Envoy has no time for these: the client hung up.
-		wire.ModeFullDuplex: 1,
+	for name, c := range map[string]struct {
+		mode wire.BodyMode
+		late time.Duration // the reply
+		want int
+	}{
+		"the client hung up":               {wire.ModeBuffered, time.Millisecond, 1},
+		"Envoy waited no longer":           {wire.ModeBuffered, time.Second + 1, 0},
+		"it waits as long as it takes":     {wire.ModeFullDuplex, time.Minute, 1},
+		"and the client hung up all along": {wire.ModeFullDuplex, time.Millisecond, 1},
 	} {
 		s, tel := newTestService()
 		x := newExchange(s, gone{}, caller{})
-		m := message{phase: "request_headers", headers: chatHead(), end: true, request: mode, response: wire.ModeNone}
-		if mode == wire.ModeFullDuplex {
+		first := epoch.Add(-c.late) // the clock stands at epoch
+		m := message{phase: "request_headers", headers: chatHead(), end: true, request: c.mode, response: wire.ModeNone}
+		if c.mode == wire.ModeFullDuplex {
 			m.end = false
-			deliver(t, x, epoch, m)
+			deliver(t, x, first, m)
 			m = message{phase: "request_body", body: `{"model":"m"}`, end: true}
 		}
-		if _, err := x.handle(m.wire(), epoch); err == nil {
+		if _, err := x.handle(m.wire(), first); err == nil {
 			t.Error("no error of a reply that could not be sent")
 		}
 		x.closed(epoch)
-		if n := len(tel.recorded()); n != want {
-			t.Errorf("body mode %d: %d records, want %d", mode, n, want)
+		if n := len(tel.recorded()); n != c.want {
+			t.Errorf("%s: %d records, want %d", name, n, c.want)
 		}
 	}
 }

@@ -136,6 +136,7 @@ func (l *loop) serve() (err error) {
 			return nil
 		}
 		if err != nil {
+			l.x.passedBy = l.x.passedBy || !errors.Is(err, io.EOF)
 			return l.closed(err, now)
 		}
 		l.heard.Store(int64(now.Sub(l.opened)))
@@ -174,7 +175,6 @@ func (l *loop) handle(now time.Time) (over bool, err error) {
 // way of closing is too.
 func (l *loop) closed(err error, now time.Time) error {
 	if peerGone(err) {
-		l.x.passedBy = l.x.passedBy || !errors.Is(err, io.EOF)
 		l.x.closed(now)
 		return nil
 	}

@@ -3,8 +3,6 @@
 package integration
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/inferspan/inferspan/internal/testkit"
 )
 
 // TestHangUps has clients leave while they send and while they wait: each of
@@ -48,6 +44,7 @@ func TestHangUps(t *testing.T) {
 // and a part of the body is on its way.
 func (e *edge) hangUpInUpload(t *testing.T, id string, sent int) {
 	t.Helper()
+	before := e.taken(t)
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", e.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -62,21 +59,34 @@ func (e *edge) hangUpInUpload(t *testing.T, id string, sent int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	filter := stats(e.form)[0]
-	err = testkit.Poll(ctx, func(ctx context.Context) error {
-		n, err := e.envoy.Stat(ctx, "http.inference.downstream_rq_active")
-		started, serr := e.envoy.Stat(ctx, filter+"streams_started")
-		closed, cerr := e.envoy.Stat(ctx, filter+"streams_closed")
-		if err = errors.Join(err, serr, cerr); err != nil || n == 0 || started == closed {
-			return fmt.Errorf("%d requests, %d streams of %s, %d of them closed: %w", n, started, filter, closed, err)
+	need := taken{headers: 1}
+	switch {
+	case whole(e.form):
+		need.replies = 1
+	case e.form == splitDuplex && sent > 256<<10:
+		need.headers = 2 // it was decided, and goes on to the second filter
+	}
+	wait(t, func() error {
+		now := e.taken(t)
+		if now.headers < before.headers+need.headers || now.replies < before.replies+need.replies {
+			return fmt.Errorf("taken are %+v, before %+v", now, before)
 		}
 		return nil
 	})
+}
+
+// taken is how far requests have come: how many headers inferspan has worked on,
+// and how many of the replies of the first filter Envoy has.
+type taken struct{ headers, replies float64 }
+
+func (e *edge) taken(t *testing.T) taken {
+	t.Helper()
+	replies, err := e.envoy.Stat(t.Context(), stats(e.form)[0]+"stream_msgs_received")
 	if err != nil {
 		t.Fatal(err)
 	}
+	headers := counted(t, e.inferspan, "inferspan_processor_overhead_seconds_count", `inferspan_phase="request_headers"`)
+	return taken{headers, float64(replies)}
 }
 
 // TestUsageAlways asks for usage where only the second filter sees the response:
