@@ -177,7 +177,16 @@ func TestWarnings(t *testing.T) {
 	f(c, "", `record.content: is keep: prompts and completions are written to files in "/tmp/d"`)
 
 	c = Default()
-	c.Pools = []Pool{{Policy: "lora", Scrape: Scrape{Enabled: true}}, {Policy: "lora"}}
+	c.Pools = []Pool{{Name: "a", Policy: "least-load"}, {Name: "b", Policy: "least-load"}}
+	f(c, "", `pools: none is named "default", and models is empty: a filter that routes has no pool for any request, and answers 404; say under models which pool serves which, or name one "default"`)
+	c.Models = []Model{{Name: "llama", Targets: []Target{{Pool: "a"}}}}
+	f(c, "")
+	c.Models = nil
+	c.Pools[1].Name = "default"
+	f(c, "")
+
+	c = Default()
+	c.Pools = []Pool{{Name: "default", Policy: "lora", Scrape: Scrape{Enabled: true}}, {Policy: "lora"}}
 	f(c, "", "pools[1].policy: is lora, but which adapters a server runs is in its metrics, which pools[1].scrape.enabled leaves unread")
 
 	c = Default()

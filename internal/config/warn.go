@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -27,6 +28,10 @@ func (c *Config) Warnings(getenv func(string) string) []string {
 	}
 	if c.Record.Dir != "" && c.Record.Content == "keep" {
 		out = append(out, fmt.Sprintf("record.content: is keep: prompts and completions are written to files in %q", c.Record.Dir))
+	}
+	isDefault := func(p Pool) bool { return p.Name == "default" }
+	if len(c.Pools) > 0 && len(c.Models) == 0 && !slices.ContainsFunc(c.Pools, isDefault) {
+		out = append(out, `pools: none is named "default", and models is empty: a filter that routes has no pool for any request, and answers 404; say under models which pool serves which, or name one "default"`)
 	}
 	out = append(out, policyWarnings(c.Pools)...)
 	out = append(out, c.shedWarnings()...)
