@@ -90,7 +90,7 @@ func TestLookup_Jaeger(t *testing.T) {
 		<-asked
 	}
 	r = inferspan(t, "lookup", "gone", "--admin", admin, "--jaeger", url, "--service", "other")
-	want := `inferspan lookup: no record of "gone": the journal of ` + admin + " is empty; jaeger at " + url +
+	want := `inferspan lookup: no record of "gone": the journal of ` + admin + " is empty (a request comes into it when it has ended; of several Inferspans, one has it); jaeger at " + url +
 		" has no span of it either, of the service other within 7 days\n"
 	if r.Code != 1 || r.Stderr != want {
 		t.Errorf("without a trace: %+v, want %q", r, want)

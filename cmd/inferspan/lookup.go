@@ -139,10 +139,11 @@ func refusal(base, id string, status int, body []byte) error {
 	if status != http.StatusNotFound || fault.Records == nil {
 		return fmt.Errorf("%s answered %d: %q", base, status, fault.Error)
 	}
+	const hint = "(a request comes into it when it has ended; of several Inferspans, one has it)"
 	if fault.Since == nil {
-		return fmt.Errorf("no record of %q: the journal of %s is empty", id, base)
+		return fmt.Errorf("no record of %q: the journal of %s is empty %s", id, base, hint)
 	}
-	return fmt.Errorf("no record of %q: the journal of %s holds %d, the first begun %s", id, base, *fault.Records, fault.Since.UTC().Format(time.RFC3339))
+	return fmt.Errorf("no record of %q: the journal of %s holds %d, the first begun %s %s", id, base, *fault.Records, fault.Since.UTC().Format(time.RFC3339), hint)
 }
 
 // show prints records as they came, or as waterfalls with a line between.

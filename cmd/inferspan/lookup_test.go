@@ -113,8 +113,8 @@ func TestLookup_Failure(t *testing.T) {
 			writef(w, "%s", body)
 		}
 	}
-	f(twoRecords().Handler(), `no record of "gone\x1b": the journal of URL holds 2, the first begun 2026-11-30T21:00:00Z`)
-	f(journal.New(0).Handler(), `no record of "gone\x1b": the journal of URL is empty`)
+	f(twoRecords().Handler(), `no record of "gone\x1b": the journal of URL holds 2, the first begun 2026-11-30T21:00:00Z (a request comes into it when it has ended; of several Inferspans, one has it)`)
+	f(journal.New(0).Handler(), `no record of "gone\x1b": the journal of URL is empty (a request comes into it when it has ended; of several Inferspans, one has it)`)
 	f(http.NotFoundHandler(), "URL answered 404 and is no Inferspan: set --admin to the `admin` address of its configuration")
 	f(answer(500, `{"error":"out of\u001b luck"}`), `URL answered 500: "out of\x1b luck"`)
 	f(answer(200, "<html>\x1b"), `the answer of URL is no record: "<html>\x1b"`)
