@@ -4,9 +4,11 @@ package integration
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/inferspan/inferspan/internal/testkit"
 )
@@ -15,8 +17,7 @@ import (
 const retrying = "retry_policy: {retry_on: connect-failure, num_retries: 3}"
 
 // TestRetries has the picked server refuse connections: Envoy goes down the list
-// that it was given, in order. Who served is credited, the tries are counted,
-// and the time to first token is that from the first of them on.
+// that it was given, in order. Who served is credited, and the tries are counted.
 func TestRetries(t *testing.T) {
 	for _, form := range forms {
 		if !routed(form) {
@@ -68,6 +69,68 @@ func TestRetries(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTimesBeginAtTheFirstTry has the picked server keep a request for a while and
+// hang up. Another serves it, and the client has waited for both.
+func TestTimesBeginAtTheFirstTry(t *testing.T) {
+	const kept = 300 * time.Millisecond
+	for _, form := range []string{inline, split} {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			e := newEdge(t, form)
+			e.servers[0] = hangsUpAfter(t, kept)
+			const tries = "\n                    num_retries: 2"
+			e.adapt = strings.NewReplacer("retry_on: connect-failure,refused-stream"+tries, "retry_on: reset"+tries)
+			e.startInferspan(fmt.Sprintf(`pools:
+- name: default
+  endpoints: [{address: %q, weight: 1000}, %q]
+  fallback_endpoints: 2
+  scrape: {enabled: false}
+  health: {enabled: false}
+`, e.servers[0], e.servers[1]))
+			e.startEnvoy()
+			x := e.mustPlay(t, chatScript("retried", nil), chatCall())
+			if x.Status != http.StatusOK || x.Broken {
+				t.Fatalf("status %d, broken %t", x.Status, x.Broken)
+			}
+			r := e.record(t, x.id)
+			route, _ := r["route"].(map[string]any)
+			if route["endpoint"] != e.servers[0] || route["served"] != e.servers[1] || route["attempts"] != 2.0 {
+				t.Errorf("the route is %v, want %s, then %s", route, e.servers[0], e.servers[1])
+			}
+			first, _ := r["first_token_us"].(float64)
+			if least := float64(kept.Microseconds()); first < least {
+				t.Errorf("the first token came after %v µs, want %v at least", first, least)
+			}
+		})
+	}
+}
+
+// hangsUpAfter is the address of a server that closes each connection so long
+// after something came.
+func hangsUpAfter(t *testing.T, d time.Duration) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := conn.Read(make([]byte, 1)); err == nil {
+				<-time.After(d)
+			}
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = ln.Close(); <-ended })
+	return ln.Addr().String()
 }
 
 // servedBy tells whether the server at addr got the request with this id.
