@@ -4,6 +4,7 @@ package integration
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -41,7 +42,7 @@ func TestFrozenDecider(t *testing.T) {
 		t.Fatal(err)
 	}
 	body, err := io.ReadAll(answer.Body)
-	if cerr := answer.Body.Close(); err != nil || cerr != nil || string(body) != string(s.Body()) {
+	if cerr := answer.Body.Close(); err != nil || cerr != nil || !bytes.Equal(body, s.Body()) {
 		t.Errorf("the client got %d of %d bytes: %v, %v", len(body), len(s.Body()), err, cerr)
 	}
 	p.must(syscall.Kill(decider, syscall.SIGCONT))
