@@ -27,7 +27,7 @@ type rules struct {
 var (
 	seriesPattern  = regexp.MustCompile(`((?:inferspan|gen_ai)_[a-z_]+)(\{[^}]*\}|\[|\)| )`)
 	matcherPattern = regexp.MustCompile(`([a-z_]+)(?:=~|!~|!=|=)"`)
-	groupPattern   = regexp.MustCompile(`by \(([^)]*)\) \((?:(?:rate|increase)\()?([a-z_]+)`)
+	groupPattern   = regexp.MustCompile(`by \(([^)]*)\) \((?:(?:rate|increase|present_over_time)\()?([a-z_]+)`)
 )
 
 // TestAlerts: they ask for what there is, say what to do, and stand in the page for
