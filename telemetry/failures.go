@@ -8,8 +8,8 @@ import (
 	"github.com/inferspan/inferspan/processor/meter"
 )
 
-// Failures writes one line of log for each exchange that failed. It is safe for
-// concurrent use.
+// Failures writes one line of log for each exchange that failed, and for each that
+// we answered with 429 or 5xx. It is safe for concurrent use.
 type Failures struct {
 	log *slog.Logger
 }
@@ -22,7 +22,7 @@ func NewFailures(log *slog.Logger) *Failures { return &Failures{log: log} }
 // the request's id.
 func (f *Failures) Add(r *meter.Record) {
 	ctx := context.Background()
-	if r.Class() != meter.ClassFailed || !f.log.Enabled(ctx, slog.LevelInfo) {
+	if !failed(r) || !f.log.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
 	attrs := []slog.Attr{

@@ -44,6 +44,14 @@ func TestFailures(t *testing.T) {
 	if diff := cmp.Diff("default endpoint=10.0.0.1:8000 duration_s=0.21 request_id=req-1 trace_id=01020000000000000000000000000000 span_id=0304000000000000 trace_flags=01\n", got); diff != "" {
 		t.Errorf("the rest (-want +got):\n%s", diff)
 	}
+	rejected := richRecord()
+	rejected.Outcome, rejected.Route.Reason = meter.Rejected, "no_endpoint"
+	for status, want := range map[int]string{503: `level=INFO msg="exchange failed" outcome=rejected error_type=no_endpoint `, 429: `level=INFO msg="exchange failed" outcome=rejected error_type=no_endpoint `, 404: "", 400: ""} {
+		rejected.Status = status
+		if got := failureLines(slog.LevelInfo, rejected); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+			t.Errorf("rejected with %d, the line is %q, want %q", status, got, want)
+		}
+	}
 	if got := failureLines(slog.LevelWarn, failed); got != "" {
 		t.Errorf("at a level above, the line is %s", got)
 	}
