@@ -47,11 +47,20 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	if r.Unchanging() && int(r.Phase) < len(unchanged) && r.Phase != 0 {
 		return unchanged[r.Phase], nil
 	}
-	begin, body, err := r.Marshal(make([]byte, 0, usualReply))
+	room := bodies.Get(usualReply)
+	begin, body, err := r.Marshal((*room)[:0])
 	if err != nil {
+		bodies.Put(room)
 		return nil, err
 	}
-	out := mem.BufferSlice{mem.SliceBuffer(begin)}
+	out := make(mem.BufferSlice, 1, 2)
+	if cap(begin) == cap(*room) {
+		*room = begin
+		out[0] = mem.NewBuffer(room, bodies)
+	} else { // it has outgrown it
+		bodies.Put(room)
+		out[0] = mem.SliceBuffer(begin)
+	}
 	if len(body) > 0 {
 		out = append(out, mem.Copy(body, bodies))
 	}

@@ -200,3 +200,25 @@ func TestBuffers(t *testing.T) {
 		t.Errorf("got %d bytes, want 4096", len(*b))
 	}
 }
+
+// A reply that is longer than usual is whole, and so is the next one.
+func TestCodecWritesLongReplies(t *testing.T) {
+	for _, n := range []int{1, 100, 1} {
+		r := &wire.Reply{Phase: wire.RequestHeaders}
+		for range n {
+			r.Set = append(r.Set, wire.Header{Name: "x-name", Value: strings.Repeat("v", 100)})
+		}
+		out, err := newCodec().Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got extproc.ProcessingResponse
+		if err := proto.Unmarshal(out.Materialize(), &got); err != nil {
+			t.Fatal(err)
+		}
+		out.Free()
+		if set := got.GetRequestHeaders().GetResponse().GetHeaderMutation().GetSetHeaders(); len(set) != n {
+			t.Errorf("%d headers arrive, want %d", len(set), n)
+		}
+	}
+}

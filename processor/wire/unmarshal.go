@@ -3,7 +3,6 @@ package wire
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -83,9 +82,6 @@ func (m *Message) Unmarshal(b []byte) error {
 	return nil
 }
 
-// usualHeaders is how many headers most messages have at most.
-const usualHeaders = 24
-
 func (m *Message) readConfig(b []byte) error {
 	if !m.HasConfig {
 		m.HasConfig, m.RequestMode, m.ResponseMode = true, ModeNone, ModeNone
@@ -129,7 +125,7 @@ func (m *Message) readPhase(p Phase, b []byte) error {
 	}
 	// One copy for all names and values.
 	text := string(b)
-	m.Headers = slices.Grow(m.Headers, usualHeaders)
+	m.takeRoom()
 	f := walk(b)
 	for f.next() {
 		switch {

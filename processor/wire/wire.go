@@ -5,6 +5,11 @@
 // generated from the protocol's definition is its reference in tests.
 package wire
 
+import (
+	"slices"
+	"sync"
+)
+
 // Phase is the part of an exchange that a message carries.
 type Phase uint8
 
@@ -71,7 +76,8 @@ type Message struct {
 	// ServedEndpoint is the endpoint that the proxy reports as having served.
 	ServedEndpoint string
 
-	buffer Buffer // that Body is a part of; nil: nobody wants it back
+	buffer Buffer    // that Body is a part of; nil: nobody wants it back
+	room   *[]Header // that Headers is in; nil: nobody wants it back
 }
 
 // Buffer is memory that is used again once it is freed.
@@ -81,12 +87,32 @@ type Buffer interface{ Free() }
 // for.
 func (m *Message) Own(b Buffer) { m.buffer = b }
 
-// release lets go of all that the message holds. Most of a stream's messages have
-// no headers: room for them would be held for nothing while thousands of streams
-// go on.
+// headerRooms has room for the headers of a message. Most of a stream's messages
+// have none: with room of its own each of thousands of streams would hold it for
+// nothing.
+var headerRooms = sync.Pool{New: func() any { return new([]Header) }}
+
+// usualHeaders is how many headers most messages have at most.
+const usualHeaders = 24
+
+// takeRoom gives the message room for headers.
+func (m *Message) takeRoom() {
+	if m.Headers != nil {
+		return
+	}
+	m.room, _ = headerRooms.Get().(*[]Header) // the pool has no others
+	m.Headers = slices.Grow(*m.room, usualHeaders)
+}
+
+// release lets go of all that the message holds.
 func (m *Message) release() {
 	if m.buffer != nil {
 		m.buffer.Free()
+	}
+	if m.room != nil {
+		clear(m.Headers)
+		*m.room = m.Headers[:0]
+		headerRooms.Put(m.room)
 	}
 	*m = Message{}
 }
