@@ -72,10 +72,12 @@ type tally struct {
 	unknown bool // one of them
 }
 
+// add takes a sample. What no server has is not known: what one says is in the
+// mean of all, and beside such a number those of the others would be nothing.
 func (t *tally) add(v float64) {
 	t.samples++
 	t.sum += v
-	t.unknown = t.unknown || math.IsNaN(v) || math.IsInf(v, 0) || v < 0
+	t.unknown = t.unknown || math.IsNaN(v) || v < 0 || v > math.MaxInt32
 }
 
 // total is the sum, unknown if any part of it is.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -48,6 +49,7 @@ vllm:kv_cache_usage_perc{engine="1"} 0.25
 	f("vllm:num_requests_running{engine=\"0\"} 3\nvllm:num_requests_running{engine=\"1\"} NaN\nvllm:num_requests_waiting 2\n", route.Signals{Waiting: route.Some[float64](2)})
 	f("vllm:num_requests_waiting{engine=\"1\"} NaN\nvllm:num_requests_waiting{engine=\"0\"} 3\n", route.Signals{})
 	f("vllm:num_requests_running +Inf\nvllm:num_requests_waiting -1\nvllm:kv_cache_usage_perc 45\n", route.Signals{})
+	f("vllm:num_requests_running 1e308\nvllm:num_requests_waiting 2147483647\n", route.Signals{Waiting: route.Some[float64](math.MaxInt32)})
 	f("vllm:num_requests_running{engine=\"0\"} 3\nvllm:num_requests_running{engine=\"1\"} what\n", route.Signals{})
 	f("vllm:num_requests_running{engine=\"0\" 3\nvllm:num_requests_waiting\nvllm:kv_cache_usage_perc{a=b} 1\n", route.Signals{})
 	// By its old name, where the new one is not there too.

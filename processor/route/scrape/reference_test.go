@@ -42,7 +42,7 @@ func reference(text []byte) (route.Signals, error) {
 		all := find(name)
 		for _, m := range all {
 			sum.V += valueOf(m)
-			if v := valueOf(m); math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+			if v := valueOf(m); math.IsNaN(v) || v < 0 || v > math.MaxInt32 {
 				return route.Opt[float64]{}, len(all)
 			}
 		}
@@ -125,6 +125,7 @@ func names(label string) []string {
 // FuzzRead: what the library can read, Read reads to the same.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("vllm:num_requests_running 3\n"))
+	f.Add([]byte("vllm:num_requests_running 1e308\nvllm:num_requests_waiting 2147483648\n"))
 	f.Add([]byte("vllm:num_requests_running{engine=\"0\"} NaN 123\nvllm_num_requests_running{} 1e3\n"))
 	f.Add([]byte("vllm:num_requests_waiting_by_reason { reason = \"a\\\\\\\"\\n}\" , } -0\n vllm:kv_cache_usage_perc\t{a=\"b\"}\t+Inf\n"))
 	f.Add([]byte("vllm:lora_requests_info{max_lora=\"4\",running_lora_adapters=\"a, b\\\"\",waiting_lora_adapters=\",\"} 1.5e9\nvllm:lora_requests_info{max_lora=\"-1\"} -1\n"))
