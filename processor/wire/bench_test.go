@@ -1,11 +1,13 @@
 package wire
 
 import (
+	"fmt"
 	"testing"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // BenchmarkUnmarshal compares what a message costs to read, by its bytes and by
@@ -46,6 +48,34 @@ func BenchmarkUnmarshal(b *testing.B) {
 				decode(&in, &m)
 			}
 		})
+	}
+}
+
+// BenchmarkUnmarshalSubset reads a frame with the hint of a large pool, which
+// comes with every message.
+func BenchmarkUnmarshalSubset(b *testing.B) {
+	addrs := make([]any, 1000)
+	for i := range addrs {
+		addrs[i] = fmt.Sprintf("10.0.%d.%d:8000", i/250, i%250)
+	}
+	hint, err := structpb.NewStruct(map[string]any{subsetKey: addrs})
+	if err != nil {
+		b.Fatal(err)
+	}
+	in, err := proto.Marshal(&extproc.ProcessingRequest{
+		MetadataContext: &core.Metadata{FilterMetadata: map[string]*structpb.Struct{subsetNamespace: hint}},
+		Request:         &extproc.ProcessingRequest_RequestBody{RequestBody: &extproc.HttpBody{Body: []byte("{}")}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	var m Message
+	for b.Loop() {
+		m.release()
+		if err := m.Unmarshal(in); err != nil || len(m.Subset) != len(addrs) {
+			b.Fatalf("%d endpoints, %v", len(m.Subset), err)
+		}
 	}
 }
 

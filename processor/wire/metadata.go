@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // The namespaces and keys under which Envoy and the endpoint picker protocol
 // put what comes beside a phase.
@@ -148,10 +145,12 @@ func (m *Message) readList(b []byte) error {
 	return f.err
 }
 
-// appendEndpoints appends the comma separated endpoints of s.
+// appendEndpoints appends the comma separated endpoints of s. One may be there
+// twice: the hint of a large pool comes with every message, and to look each time
+// would take a thousand times as long as to read it.
 func appendEndpoints(to []string, s string) []string {
 	for e := range strings.SplitSeq(s, ",") {
-		if e = strings.TrimSpace(e); e != "" && !slices.Contains(to, e) {
+		if e = strings.TrimSpace(e); e != "" {
 			to = append(to, e)
 		}
 	}
