@@ -171,7 +171,8 @@ func TestManager_Reports(t *testing.T) {
 		synctest.Wait()
 		m.want()
 		m.told(`msg=endpoints pool=default source=a endpoints=0 added=0 removed=2 added_first=[] removed_first="[10.0.0.2:8000 10.0.0.3:8000]"`,
-			`msg="endpoints can't be discovered" pool=default source=a endpoints=0 effect="none is left" error=gone`)
+			`msg="endpoints can't be discovered" pool=default source=a endpoints=0 effect="none is left" error=gone`,
+			`msg="the pool is empty" pool=default source=a endpoints=0 effect="its requests get 503"`)
 	})
 }
 

@@ -146,6 +146,9 @@ func (r *running) tell(n news) {
 	if n.again {
 		log.Info("endpoints are discovered again")
 	}
+	if len(n.removed) > 0 && n.Endpoints == 0 {
+		log.Warn("the pool is empty", "effect", "its requests get 503")
+	}
 }
 
 // missing returns those of a that are not in b, as they are in a.
