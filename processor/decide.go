@@ -169,6 +169,10 @@ func (x *exchange) sendDecided(p wire.Phase) error {
 		return err
 	}
 	x.request.handedOn = !rejected
+	if x.foreign && x.request.handedOn {
+		// From here on entries of the access log are the other stream's.
+		x.joined.Leave()
+	}
 	if x.request.ended || rejected {
 		x.ask()
 	}

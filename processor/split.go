@@ -50,8 +50,6 @@ func (x *exchange) handOver() {
 		value := x.cfg.HandoverKey.Encode(&h, r.head.requestID)
 		x.reply.Set = append(x.reply.Set, wire.Header{Name: handover.Header, Value: value})
 	})
-	// From here on entries of the access log are the other stream's.
-	x.joined.Leave()
 }
 
 // takeOver has an observed exchange begin where the deciding filter handed it

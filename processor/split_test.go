@@ -354,9 +354,31 @@ func TestDecidingStreamPassedBy(t *testing.T) {
 			t.Error("no error of a reply that could not be sent")
 		}
 		x.closed(epoch)
+		s.join.Close() // no entry tells
 		if n := len(tel.recorded()); n != c.want {
 			t.Errorf("%s: %d records, want %d", name, n, c.want)
 		}
+	}
+}
+
+// Where the hand-over did not get out, the entry of Envoy's access log is the
+// deciding stream's still.
+func TestHandoverThatIsNotSent(t *testing.T) {
+	s, tel := newTestService()
+	x := newExchange(s, gone{}, caller{})
+	m := message{
+		phase: "request_headers", headers: chatHead(), end: true, request: wire.ModeBuffered, response: wire.ModeNone,
+		requestTime: epoch.Format(time.RFC3339Nano),
+	}
+	w := m.wire()
+	w.Attributes.RequestID = "req-1"
+	if _, err := x.handle(w, epoch); err == nil {
+		t.Error("no error of a reply that could not be sent")
+	}
+	s.join.Add(&wire.LogEntry{RequestID: "req-1", Start: epoch, Flags: wire.FlagClient})
+	x.closed(epoch)
+	if rs := tel.recorded(); len(rs) != 1 || rs[0].Outcome != meter.ClientCancelled {
+		t.Errorf("the records are %+v", rs)
 	}
 }
 
