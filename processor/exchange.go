@@ -86,7 +86,7 @@ func (x *exchange) handle(m *wire.Message, now time.Time) (over bool, err error)
 	if m.Phase != 0 && !x.there {
 		x.appear()
 	}
-	if m.HasSubset && !x.request.decided {
+	if m.HasSubset {
 		x.request.keepSubset(m)
 	}
 	switch m.Phase {

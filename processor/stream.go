@@ -150,6 +150,7 @@ func (l *loop) serve() (err error) {
 		l.bound.Store(l.x.bound())
 		l.observe.Store(l.x.observe)
 		l.seen.Store(l.x.response.bytes)
+		l.m.SkipSubset = l.x.request.decided || l.x.observe
 	}
 }
 

@@ -177,6 +177,25 @@ func TestDecodeMetadata(t *testing.T) {
 	}
 }
 
+// Who needs no hint any more gets none.
+func TestSkipSubset(t *testing.T) {
+	in := &extproc.ProcessingRequest{MetadataContext: &core.Metadata{FilterMetadata: map[string]*structpb.Struct{
+		subsetNamespace: object(t, map[string]any{subsetKey: "10.0.0.1:8000"}),
+		lbNamespace:     object(t, map[string]any{servedKey: "10.0.0.3:8000"}),
+	}}}
+	s := NewStream(&transport{in: []*extproc.ProcessingRequest{in, in, in}})
+	var m Message
+	for i, want := range []bool{true, false, false} {
+		if err := s.Recv(&m); err != nil {
+			t.Fatal(err)
+		}
+		if m.HasSubset != want || (len(m.Subset) > 0) != want || m.ServedEndpoint != "10.0.0.3:8000" {
+			t.Errorf("message %d: hint %q, %t; served %q", i, m.Subset, m.HasSubset, m.ServedEndpoint)
+		}
+		m.SkipSubset = true
+	}
+}
+
 // Nothing of a message is left in the next one.
 func TestRecvReusesTheMessage(t *testing.T) {
 	full := &extproc.ProcessingRequest{

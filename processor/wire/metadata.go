@@ -42,6 +42,9 @@ func (m *Message) readNamespace(entry []byte) error {
 		m.ServedEndpoint = ""
 		read = m.readServed
 	case subsetNamespace:
+		if m.SkipSubset {
+			return nil
+		}
 		m.Subset, m.HasSubset = m.Subset[:0], false
 		read = m.readSubset
 	default:

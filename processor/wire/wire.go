@@ -73,6 +73,9 @@ type Message struct {
 	// empty list from none.
 	Subset    []string
 	HasSubset bool
+	// SkipSubset is set by who has no use for the hints of messages to come: that
+	// of a large pool takes longer to read than all else.
+	SkipSubset bool
 	// ServedEndpoint is the endpoint that the proxy reports as having served.
 	ServedEndpoint string
 
@@ -104,7 +107,7 @@ func (m *Message) takeRoom() {
 	m.Headers = slices.Grow(*m.room, usualHeaders)
 }
 
-// release lets go of all that the message holds.
+// release lets go of all that the message holds, but for what is asked of the next.
 func (m *Message) release() {
 	if m.buffer != nil {
 		m.buffer.Free()
@@ -114,7 +117,7 @@ func (m *Message) release() {
 		*m.room = m.Headers[:0]
 		headerRooms.Put(m.room)
 	}
-	*m = Message{}
+	*m = Message{SkipSubset: m.SkipSubset}
 }
 
 // Attributes are the request and response attributes that were asked for.
