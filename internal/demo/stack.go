@@ -84,7 +84,8 @@ func startStack(ctx context.Context, o options, out io.Writer) (_ *stack, err er
 	if to == "" {
 		to = "nowhere: set OTEL_EXPORTER_OTLP_ENDPOINT for spans and metrics by OTLP"
 	}
-	if err := say(out, "exporting to   %s\n", to); err != nil {
+	if err := say(out, "exporting to   %s\n\n"+
+		"TTFT and TPOT: time to first token, and per output token. TOKENS: prompt/output, ~ estimated. -: not known\n", to); err != nil {
 		return nil, err
 	}
 	return s, nil

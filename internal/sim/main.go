@@ -57,8 +57,11 @@ func compare(recordings string, s scenario) (string, error) {
 		return "", err
 	}
 	out := new(bytes.Buffer) // writing to it never fails
-	_, _ = fmt.Fprintf(out, "law: a step %v (p50), %v (p99); %v for each further sequence, %v for each token of a prompt, %v beside the engine\n\n",
-		median(l.gaps), quantile(l.gaps, .99), l.sequence, l.prefill, l.front)
+	_, _ = fmt.Fprintf(out, "%d servers, one of them %d times as slow, one that dies halfway; %v with %g new conversations a second.\n"+
+		"A server, as recorded: a step takes %v (p50), %v (p99); %v for each further sequence, %v for each token of a prompt, %v beside the engine.\n\n"+
+		"replicas: of Inferspan. against %s: the p99, divided by the one of that policy. cached: the part of the\n"+
+		"prompts' tokens that a server's cache had. at one, of at most: the most requests at a time at one server, and in all.\n\n",
+		servers, slowness, s.duration, s.rate, median(l.gaps), quantile(l.gaps, .99), l.sequence, l.prefill, l.front, policies[0])
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintln(w, "replicas\tpolicy\trequests\tfailed\tTTFT p50\tp90\tp99\tagainst "+policies[0]+"\tcached\tat one\tof at most\t")
 	for _, s.replicas = range []int{1, 2, 4} {
