@@ -23,7 +23,7 @@ var marked = []struct {
 	id, body, status, kind string
 	pieces                 []string
 }{
-	{"plain", `{"model":"llama","stream":true,"user":"canary-user","metadata":{"k":"canary-metadata"},"messages":[{"role":"user","content":"canary-prompt"}],"tools":[{"function":{"name":"canary-tool"}}]}`,
+	{"plain", `{"model":"llama","stream":true,"user":"canary-user","prompt_cache_key":"canary-conversation","metadata":{"k":"canary-metadata"},"messages":[{"role":"user","content":"canary-prompt"}],"tools":[{"function":{"name":"canary-tool"}}]}`,
 		"200", "text/event-stream", []string{
 			": canary-comment\n\n",
 			`data: {"id":"chatcmpl-plain","model":"llama","choices":[{"index":0,"delta":{"role":"assistant","reasoning":"canary-reasoning"}}]}` + "\n\n",
@@ -47,7 +47,7 @@ func markedHead(id string) *extprocv3.ProcessingRequest {
 		":method", "POST", ":path", "/v1/chat/completions?key=canary-query#canary-fragment", ":authority", "canary-host",
 		"content-type", "application/json", "x-request-id", id,
 		"authorization", "Bearer canary-token", "proxy-authorization", "canary-proxy", "cookie", "s=canary-cookie",
-		"x-api-key", "canary-key", "api-key", "canary-key", "x-goog-api-key", "canary-key", "x-team", "canary-team",
+		"x-api-key", "canary-key", "api-key", "canary-key", "x-goog-api-key", "canary-key", "x-team", "canary-team", "x-session-id", "canary-session",
 		"user-agent", "canary-agent", "baggage", "user=canary-baggage", "x-forwarded-for", "canary-address",
 		"x-inferspan-ctx", "canary-context", "x-inferspan-secret", "canary-secret", "x-inferspan-slo-ttft-ms", "1", "x-gateway-destination-endpoint", "canary-endpoint",
 	)}
