@@ -147,8 +147,8 @@ func (s *server) secure(options []grpc.ServerOption) (_ []grpc.ServerOption, err
 	return options, nil
 }
 
-// apply takes from c what can change while s runs. With an error nothing has
-// changed.
+// apply takes from c what can change while s runs. It has no error of what
+// config.Load has taken: whoever checks here checks that again.
 func (s *server) apply(c config.Config) error {
 	if err := s.discovery.apply(c, s.router); err != nil {
 		return fmt.Errorf("set up routing: %w", err)
