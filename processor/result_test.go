@@ -66,6 +66,9 @@ func TestRouterLearns(t *testing.T) {
 	passed.Store(int64(50 * time.Millisecond))
 	e.send(responseBody(token, false))
 	e.recv()
+	// A frame is read after its reply, and before the next one's.
+	e.send(responseBody(": keep-alive\n\n", false))
+	e.recv()
 	if got, _ := b.router.learned(); got != 100 {
 		t.Errorf("after the first token: %d tokens were read, want 100", got)
 	}
