@@ -5,7 +5,10 @@ import (
 	"testing"
 
 	"github.com/inferspan/inferspan/processor/dialect"
+	"github.com/inferspan/inferspan/processor/handover"
+	"github.com/inferspan/inferspan/processor/meter"
 	"github.com/inferspan/inferspan/processor/restore"
+	"github.com/inferspan/inferspan/processor/route"
 	"github.com/inferspan/inferspan/processor/wire"
 )
 
@@ -27,6 +30,13 @@ func FuzzLoop(f *testing.F) {
 	f.Add(uint8(4), uint8(4), false, []byte{rh, rb | 0xf0 | end, sh, sb | 0xf0, sb | 0x10, sb | 0xf0 | end}, body, []byte(token+finished))
 	f.Add(uint8(4), uint8(3), false, []byte{rt, rh}, body, body)
 	f.Add(uint8(4), uint8(3), false, []byte{rb, rh, rb | end}, body, body)
+	f.Add(uint8(1), uint8(0), false, []byte{rh, rb | 0xf0 | end}, body, []byte{})
+	f.Add(uint8(3), uint8(0), true, []byte{rh, sh, sb | 0xf0, sb | 0xf0 | end}, body, []byte(token+finished))
+	whole := handover.Handover{
+		Start: epoch, Asked: dialect.Request{Model: "m", HasModel: true, Echo: true, N: 2, MaxTokens: 7}, Usage: dialect.Asked{Continuous: true},
+		Route: meter.Route{Pool: testPool, Endpoint: testEndpoint, Reason: route.ReasonModel}, Tokens: 5,
+	}
+	handed := [2]string{handover.Key(nil).Encode(&whole, ""), "1"}
 	f.Fuzz(func(t *testing.T, request, response uint8, observe bool, script, requestBody, responseBody []byte) {
 		s, tel := newTestService()
 		s.cfg.HoldLimit = 64
@@ -47,7 +57,7 @@ func FuzzLoop(f *testing.F) {
 			}
 			switch w.Phase {
 			case wire.RequestHeaders:
-				w.Headers = []wire.Header{{Name: ":path", Value: "/v1/chat/completions"}, {Name: "x-inferspan-ctx", Value: "1"}}
+				w.Headers = []wire.Header{{Name: ":path", Value: "/v1/chat/completions"}, {Name: handover.Header, Value: handed[response%2]}}
 			case wire.ResponseHeaders:
 				w.Headers = []wire.Header{{Name: ":status", Value: "200"}, {Name: "content-type", Value: "text/event-stream"}}
 			case wire.RequestBody:
