@@ -78,7 +78,7 @@ func TestServe_RoutesByWhatServersSay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = v.Close() }()
+		t.Cleanup(func() { _ = v.Close() })
 		servers[i] = v
 	}
 	servers[0].SetQueue(50)

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -197,7 +198,7 @@ func TestWatched_Note(t *testing.T) {
 	f("watch pods: connection refused", list, errors.New("other"))
 	f("", list, nil)
 	f("", follow, apierrors.NewResourceExpired("too old"))
-	f("", follow, apierrors.NewGone("too old"))
+	f("", follow, &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonGone}})
 	f("", follow, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil))
 	ended, end := context.WithCancel(t.Context())
 	end()
