@@ -104,10 +104,11 @@ func handoverFault(err error) string {
 }
 
 // missed counts an observed exchange that nobody handed over, where what was
-// asked is known of no other way.
+// asked is known of no other way. Without an answer the client may have left
+// before its request's body was sent, to a filter that is shown it.
 func (x *exchange) missed() {
 	r := &x.request
-	if x.observe && r.seen && r.hasBody && !r.bodySeen && r.head.handover == "" {
+	if x.observe && r.seen && r.hasBody && !r.bodySeen && x.response.seen && r.head.handover == "" {
 		x.count(countNoHandover)
 	}
 }

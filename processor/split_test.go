@@ -170,6 +170,16 @@ func TestNoHandoverIsDue(t *testing.T) {
 			t.Errorf("%s: counted %v", name, b.telemetry.counts)
 		}
 	}
+	// The client hangs up before it has sent its body.
+	b := newBench(t)
+	e := b.observed()
+	e.send(requestHeaders(false, chatHead()...))
+	e.arrived()
+	e.hangUp()
+	b.one()
+	if len(b.telemetry.counts) != 0 {
+		t.Errorf("an upload that breaks off: counted %v", b.telemetry.counts)
+	}
 }
 
 // The origin is Envoy's where this replica can believe it, else as long ago as
