@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -315,12 +316,12 @@ func TestBounds(t *testing.T) {
 // Unseen is what has neither an exchange here nor a span id of ours, and a name by
 // which it would have been found.
 func TestUnseen(t *testing.T) {
-	unseen := 0
-	scripted(t, Config{Unseen: func() { unseen++ }}, func(b *bench) {
-		want := func(n int) {
+	var unseen atomic.Int64 // timers count, too
+	scripted(t, Config{Unseen: func() { unseen.Add(1) }}, func(b *bench) {
+		want := func(n int64) {
 			b.t.Helper()
-			if unseen != n {
-				b.t.Errorf("%d unseen, want %d", unseen, n)
+			if got := unseen.Load(); got != n {
+				b.t.Errorf("%d unseen, want %d", got, n)
 			}
 		}
 		b.Open("seen", at, b.live("x")).End()
