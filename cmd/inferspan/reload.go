@@ -30,7 +30,7 @@ func newReloader(file string, taken *watched, s *server, level *slog.LevelVar) *
 	state := &reloadState{}
 	running := s.config
 	taken.read = func() error {
-		next, err := config.Load(file)
+		next, err := config.Reload(file)
 		if err != nil {
 			return err
 		}

@@ -76,6 +76,16 @@ func TestReload(t *testing.T) {
 		t.Errorf("after a bad file, routed to %q", to)
 	}
 
+	// A file that is being written is empty for a moment.
+	line = s.reload(t, "\n", refused)
+	if faults := fmt.Sprint(line["faults"]); !strings.Contains(faults, "inferspan.yaml: is empty") {
+		t.Errorf("the faults are %s", faults)
+	}
+	s.metric(t, `inferspan_config_failures_total{inferspan_reason="file"} 2`)
+	if _, to := routed(t, conn); to != "127.0.0.1:8001" {
+		t.Errorf("after an empty file, routed to %q", to)
+	}
+
 	const other = "pools: [{name: default, endpoints: [127.0.0.1:8009]}]\nlog: {level: debug}\n"
 	line = s.reload(t, "admin: 127.0.0.1:1\nrecord: {every: 2}\n"+atAnyPort+other, waits)
 	if diff := cmp.Diff([]any{"admin", "record.every"}, line["keys"]); diff != "" {

@@ -8,6 +8,7 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -217,19 +218,40 @@ const maxFile = 4 * mib
 // Load reads and checks the file. Its error is a *Error where the file could be
 // read and has faults.
 func Load(file string) (Config, error) {
+	data, err := read(file)
+	if err != nil {
+		return Config{}, err
+	}
+	return Parse(file, data)
+}
+
+// Reload is Load while another configuration runs. An empty file is a fault then:
+// it is one that is being written, or was not for want of room.
+func Reload(file string) (Config, error) {
+	data, err := read(file)
+	if err != nil {
+		return Config{}, err
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return Config{}, newError(file, []Fault{{Problem: "is empty; allowed while a configuration runs: keys, {} for none of them"}}, nil)
+	}
+	return Parse(file, data)
+}
+
+func read(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return Config{}, fmt.Errorf("read the configuration: %w", err)
+		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
 	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, int64(maxFile)+1))
 	switch {
 	case err != nil:
-		return Config{}, fmt.Errorf("read the configuration: %w", err)
+		return nil, fmt.Errorf("read the configuration: %w", err)
 	case len(data) > int(maxFile):
-		return Config{}, fmt.Errorf("read the configuration: %s is larger than %s", file, maxFile)
+		return nil, fmt.Errorf("read the configuration: %s is larger than %s", file, maxFile)
 	}
-	return Parse(file, data)
+	return data, nil
 }
 
 // Parse is Load of a file that holds data; name stands for it in errors.
