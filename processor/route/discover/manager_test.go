@@ -141,6 +141,22 @@ func (m *managed) isSynced() bool {
 	}
 }
 
+// A pool for which nothing is found, from the beginning too, is warned of once.
+func TestManager_Empty(t *testing.T) {
+	var s *scripted
+	manage(t, func(m *managed) { s = newScripted("a"); m.apply("default", s) }, func(m *managed) {
+		const empty = `msg="the pool is empty" pool=default source=a endpoints=0 effect="its requests get 503"`
+		s.found()
+		m.told(empty)
+		s.found()
+		m.told()
+		s.found(e1)
+		m.told(`msg=endpoints pool=default source=a endpoints=1 added=1 removed=0 added_first=[10.0.0.1:8000] removed_first=[]`)
+		s.found()
+		m.told(`msg=endpoints pool=default source=a endpoints=0 added=0 removed=1 added_first=[] removed_first=[10.0.0.1:8000]`, empty)
+	})
+}
+
 func TestManager_Reports(t *testing.T) {
 	var s *scripted
 	manage(t, func(m *managed) { s = newScripted("a"); m.apply("default", s) }, func(m *managed) {

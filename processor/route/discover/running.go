@@ -68,6 +68,7 @@ type news struct {
 	// effect is that of Err, where it is to be told; empty: it is not.
 	effect string
 	again  bool // Err was there, and is no more
+	empty  bool // there are no endpoints, as was not told before
 }
 
 // What becomes of the endpoints that were found before.
@@ -93,6 +94,7 @@ func (r *running) take(endpoints []route.Endpoint, because error) (n news) {
 	if len(n.added)+len(n.removed) > 0 {
 		r.state.Changes++
 	}
+	n.empty = len(endpoints) == 0 && (len(n.removed) > 0 || r.state.Found.IsZero())
 	r.current, r.state.Endpoints, r.state.Found = endpoints, len(endpoints), time.Now()
 	if because != nil {
 		n.effect = r.note(because, none)
@@ -146,7 +148,7 @@ func (r *running) tell(n news) {
 	if n.again {
 		log.Info("endpoints are discovered again")
 	}
-	if len(n.removed) > 0 && n.Endpoints == 0 {
+	if n.empty {
 		log.Warn("the pool is empty", "effect", "its requests get 503")
 	}
 }
