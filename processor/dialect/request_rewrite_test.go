@@ -176,3 +176,20 @@ func TestRewriterHoldsBackLittle(t *testing.T) {
 		t.Error("the Rewriter's Scanner did not read the body")
 	}
 }
+
+// Pass gives what Write gives, also where a body gets stream options.
+func TestPassOfAnEditor(t *testing.T) {
+	body := []byte(`{"model":"m","stream":true,"messages":[]}`)
+	for _, e := range []dialect.Edit{{Ask: true}, {Model: "other"}, {Model: "other", Ask: true}} {
+		written := dialect.NewEditor(dialect.Chat, e)
+		want := string(written.Close(written.Write(nil, body)))
+		passed := dialect.NewEditor(dialect.Chat, e)
+		var got []byte
+		for i := range body {
+			got = append(got, passed.Pass(body[i:i+1])...)
+		}
+		if got = passed.Close(got); string(got) != want || want == string(body) {
+			t.Errorf("%+v: got %q, want %q", e, got, want)
+		}
+	}
+}
