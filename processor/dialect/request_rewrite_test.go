@@ -180,7 +180,7 @@ func TestRewriterHoldsBackLittle(t *testing.T) {
 // Pass gives what Write gives, also where a body gets stream options.
 func TestPassOfAnEditor(t *testing.T) {
 	body := []byte(`{"model":"m","stream":true,"messages":[]}`)
-	for _, e := range []dialect.Edit{{Ask: true}, {Model: "other"}, {Model: "other", Ask: true}} {
+	for _, e := range []dialect.Edit{{Ask: true}, setModel("other"), {Model: "other", SetModel: true, Ask: true}} {
 		written := dialect.NewEditor(dialect.Chat, e)
 		want := string(written.Close(written.Write(nil, body)))
 		passed := dialect.NewEditor(dialect.Chat, e)
