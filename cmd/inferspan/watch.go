@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"hash"
 	"io"
 	"os"
@@ -32,7 +34,14 @@ func digestOf(files []string) digest {
 	return digest(h.Sum(nil))
 }
 
+// errNoFile is of what can't be read twice, such as a pipe: to look at it would
+// take from it what is to be read, or wait for it without end.
+var errNoFile = errors.New("no regular file")
+
 func addFile(h hash.Hash, name string) error {
+	if i, err := os.Stat(name); err != nil || !i.Mode().IsRegular() {
+		return cmp.Or(err, errNoFile)
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return err

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/inferspan/inferspan/internal/config"
 )
 
 // watching is a reloader of two files and what it read.
@@ -117,5 +121,20 @@ func TestDigestOf(t *testing.T) {
 	w.write(w.b, "wo")
 	if digestOf(files) == before {
 		t.Error("the same digest for other files")
+	}
+}
+
+// What is read is not taken away from a pipe, and nobody waits for one.
+func TestWatchLeavesPipesAlone(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := watch("pipe", []string{pipe}) // blocks where it is opened
+	if w.due() {
+		t.Error("a pipe is due")
+	}
+	if _, err := config.Reload(pipe); err == nil || !strings.HasSuffix(err.Error(), "is no regular file, and can't be read anew") {
+		t.Errorf("read anew: %v", err)
 	}
 }

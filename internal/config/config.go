@@ -226,8 +226,12 @@ func Load(file string) (Config, error) {
 }
 
 // Reload is Load while another configuration runs. An empty file is a fault then:
-// it is one that is being written, or was not for want of room.
+// it is one that is being written, or was not for want of room. A pipe can't be
+// read a second time.
 func Reload(file string) (Config, error) {
+	if i, err := os.Stat(file); err == nil && !i.Mode().IsRegular() {
+		return Config{}, fmt.Errorf("read the configuration: %s is no regular file, and can't be read anew", file)
+	}
 	data, err := read(file)
 	if err != nil {
 		return Config{}, err

@@ -75,6 +75,10 @@ func (c content) same(d content) bool {
 }
 
 func readFile(name string) content {
+	// A pipe would be waited for without end.
+	if i, err := os.Stat(name); err == nil && !i.Mode().IsRegular() {
+		return content{err: fmt.Errorf("%s is no regular file", name)}
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return content{err: err}

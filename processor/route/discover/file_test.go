@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,4 +119,15 @@ func TestFile_Late(t *testing.T) {
 		pass(20 * time.Second)
 		h.want(t, "24s failed: read the endpoints: "+file+" is larger than 4194304 bytes")
 	})
+}
+
+// A pipe is not waited for.
+func TestFile_Pipe(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "endpoints")
+	if err := syscall.Mkfifo(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c := readFile(file); c.err == nil || !strings.HasSuffix(c.err.Error(), "is no regular file") {
+		t.Errorf("got %q, %v", c.data, c.err)
+	}
 }
