@@ -1,6 +1,9 @@
 package dialect
 
-import "strings"
+import (
+	"net/url"
+	"strings"
+)
 
 // paths has the dialect of each path that one serves.
 var paths = map[string]Dialect{
@@ -26,11 +29,15 @@ func ForPath(path string) Dialect { return paths[Endpoint(path)] }
 
 // Endpoint returns a request path as a model server knows it. A query string is
 // dropped, and any prefix before the version, because Envoy rewrites prefixes
-// after its filters: we see the path that the client sent. A path without a
-// version keeps its prefix, since its last word could mean anything. A trailing
-// slash is another path, as it is to vLLM.
+// after its filters: we see the path that the client sent. What is escaped counts
+// for what it stands for: vLLM takes %2F for a slash, and Envoy leaves it. A path
+// without a version keeps its prefix, since its last word could mean anything. A
+// trailing slash is another path, as it is to vLLM.
 func Endpoint(path string) string {
 	path, _, _ = strings.Cut(path, "?")
+	if plain, err := url.PathUnescape(path); err == nil {
+		path = plain
+	}
 	if strings.HasSuffix(path, generatePath) {
 		return generatePath
 	}

@@ -228,6 +228,10 @@ func TestForPath(t *testing.T) {
 		"/classify":                          dialect.Pooling,
 		"/tokenize":                          dialect.Unknown,
 		"/x?/v1/completions":                 dialect.Unknown,
+		"/v1/chat%2Fcompletions":             dialect.Chat,
+		"/%76%31%2fcompletions":              dialect.Completions,
+		"/v1/completions%3Fx":                dialect.Unknown,
+		"/v1/completions%2":                  dialect.Unknown,
 		"":                                   dialect.Unknown,
 	} {
 		if got := dialect.ForPath(path); got != want {
