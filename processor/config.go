@@ -28,6 +28,10 @@ type Config struct {
 	// are held back until its model is known; beyond it the client gets 413.
 	// 0: 16 MiB.
 	HoldLimit int
+	// HoldTotal is the number of bytes that are held back like that of all
+	// requests together; beyond it those that can't be decided on get 503. At
+	// least HoldLimit; 0: 256 MiB.
+	HoldTotal int64
 	// SessionHeaders are the request headers that name a conversation; of several
 	// the first that is there counts. Without one the body's prompt_cache_key does.
 	SessionHeaders []string
@@ -67,6 +71,7 @@ type Config struct {
 
 const (
 	defaultHoldLimit     = 16 << 20
+	defaultHoldTotal     = 256 << 20
 	defaultIdleTimeout   = 30 * time.Minute
 	defaultDeferredClose = time.Second
 )
@@ -83,6 +88,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.HoldLimit == 0 {
 		c.HoldLimit = defaultHoldLimit
+	}
+	if c.HoldTotal == 0 {
+		c.HoldTotal = defaultHoldTotal
 	}
 	if c.IdleTimeout == 0 {
 		c.IdleTimeout = defaultIdleTimeout

@@ -133,20 +133,36 @@ func (x *exchange) answer(a *route.Answer, reason string) {
 
 // tooLarge rejects a request whose model did not come within the limit.
 func (x *exchange) tooLarge() {
-	x.request.decided = true
-	x.identify()
-	const reason = "too_large"
-	x.route.Reason = reason
-	x.guard("telemetry", func() { x.s.cfg.Telemetry.Routed(x.route, x.labels) })
-	x.measure(func(m *meter.Meter) { m.Routed(x.route) })
-	x.reject(&route.Rejection{
+	x.refuse(&route.Rejection{
 		Status: http.StatusRequestEntityTooLarge,
-		Reason: reason,
+		Reason: "too_large",
 		Message: "No top-level `model` stands in the first " + strconv.Itoa(x.cfg.HoldLimit) +
 			" bytes of the request. Put `model` first, in a form before the file.",
 		Type:  "RequestEntityTooLargeError",
 		Param: "model",
 	})
+}
+
+// overloaded rejects a request that there is no room to hold until its model is
+// there: that is for want of ours, whatever the request's size.
+func (x *exchange) overloaded() {
+	x.refuse(&route.Rejection{
+		Status:     http.StatusServiceUnavailable,
+		Reason:     "overloaded",
+		Message:    "Too many requests are held until their `model` is known. Try again in 1 s, and put `model` first.",
+		Type:       "Service Unavailable",
+		RetryAfter: 1,
+	})
+}
+
+// refuse rejects a request without having asked the router.
+func (x *exchange) refuse(r *route.Rejection) {
+	x.request.decided = true
+	x.identify()
+	x.route.Reason = r.Reason
+	x.guard("telemetry", func() { x.s.cfg.Telemetry.Routed(x.route, x.labels) })
+	x.measure(func(m *meter.Meter) { m.Routed(x.route) })
+	x.reject(r)
 }
 
 // sendDecision decides and sends the reply to p.

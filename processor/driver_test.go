@@ -69,6 +69,9 @@ func newBench(t *testing.T, tune ...func(*Config)) *bench {
 		if l := b.service.Live(); len(l) != 0 {
 			t.Errorf("live at the end: %+v", l)
 		}
+		if n := b.service.held.bytes.Load(); n != 0 {
+			t.Errorf("%d bytes are held at the end", n)
+		}
 	})
 	return b
 }

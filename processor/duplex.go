@@ -31,14 +31,19 @@ func (x *exchange) duplexRequest(m *wire.Message) error {
 	case m.EndOfStream:
 		x.endScan()
 	case x.waits():
-		if len(r.held) <= x.cfg.HoldLimit {
+		small := len(r.held) <= x.cfg.HoldLimit
+		if small && x.hold() {
 			return nil
 		}
 		if !r.scanner.ModelKnown() {
-			x.tooLarge()
+			if small {
+				x.overloaded()
+			} else {
+				x.tooLarge()
+			}
 			return x.sendDecided(wire.RequestHeaders)
 		}
-		// The prefix alone is late, and a policy can do without.
+		// The prefix or the rest for the hand-over is late. Both can be done without.
 	}
 	x.decideHeld()
 	return x.release(m.EndOfStream)
@@ -99,12 +104,11 @@ func (x *exchange) release(end bool) error {
 	if err := x.sendDecided(wire.RequestHeaders); err != nil || r.rejected {
 		return err
 	}
-	held := r.held
-	r.held = nil
+	defer x.dropHeld()
 	if r.ended && r.rewriter != nil {
-		return x.flush(held, end)
+		return x.flush(r.held, end)
 	}
-	return x.echo(wire.RequestBody, held, end)
+	return x.echo(wire.RequestBody, r.held, end)
 }
 
 // relay echoes one frame after the decision.

@@ -28,6 +28,7 @@ func FuzzLoop(f *testing.F) {
 	f.Add(uint8(3), uint8(3), true, []byte{rh | end, sh, sb, sb | end}, body, []byte(token))
 	f.Add(uint8(0), uint8(0), false, []byte{sh, sb | end, rh, rb | end, rb | end, 6, 7}, body, body)
 	f.Add(uint8(4), uint8(4), false, []byte{rh, rb | 0xf0 | end, sh, sb | 0xf0, sb | 0x10, sb | 0xf0 | end}, body, []byte(token+finished))
+	f.Add(uint8(4), uint8(13), false, []byte{rh, rb | 0x30, rb | 0x30, rb | end, sh, sb | end}, []byte(`{"x":"aaaaaaaaaaaaaaaaaaaaaa`), []byte{})
 	f.Add(uint8(4), uint8(3), false, []byte{rt, rh}, body, body)
 	f.Add(uint8(4), uint8(3), false, []byte{rb, rh, rb | end}, body, body)
 	f.Add(uint8(1), uint8(0), false, []byte{rh, rb | 0xf0 | end}, body, []byte{})
@@ -39,7 +40,9 @@ func FuzzLoop(f *testing.F) {
 	handed := [2]string{handover.Key(nil).Encode(&whole, ""), "1"}
 	f.Fuzz(func(t *testing.T, request, response uint8, observe bool, script, requestBody, responseBody []byte) {
 		s, tel := newTestService()
-		s.cfg.HoldLimit = 64
+		s.cfg.HoldLimit, s.cfg.HoldTotal = 64, 90
+		others := int64(response/5%3) * 40 // what other streams hold
+		s.held.take(others, s.cfg.HoldTotal)
 		out := &replies{}
 		x := newExchange(s, out, caller{})
 		o := &oracle{request: mode(request), response: mode(response), observe: observe}
@@ -71,12 +74,19 @@ func FuzzLoop(f *testing.F) {
 				t.Fatal(err)
 			}
 			o.check(t, w, out.sent)
+			if held := s.held.bytes.Load(); held != others+x.request.counted || x.request.counted < 0 || held > s.cfg.HoldTotal {
+				t.Fatalf("%d bytes are held, %d of them here, %d elsewhere", held, x.request.counted, others)
+			}
 			if over {
 				break
 			}
 		}
 		x.closed(epoch)
 		x.closed(epoch)
+		x.dropHeld() // as the loop does
+		if held := s.held.bytes.Load(); held != others {
+			t.Errorf("%d bytes are held at the end, %d elsewhere", held, others)
+		}
 		o.finish(t)
 		if n := len(tel.recorded()); n > 1 {
 			t.Errorf("got %d records", n)

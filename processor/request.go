@@ -49,9 +49,11 @@ type requestSide struct {
 	handedOn bool
 
 	// FULL_DUPLEX_STREAMED: held is what came while the reply to the headers
-	// waits for the decision.
+	// waits for the decision, counted how much of it the total of all streams has.
+	// Invariant: 0 <= counted.
 	holding bool
 	held    []byte
+	counted int64
 }
 
 // keepSubset copies the subset hint, which may come with any message.

@@ -21,6 +21,7 @@ type Service struct {
 	origins *origins
 	live    liveTable
 	usage   usagePools
+	held    heldTotal
 
 	mu      sync.Mutex
 	streams map[*loop]struct{} // under way

@@ -83,6 +83,8 @@ func (s *Service) process(ss grpc.ServerStream) error {
 	l.x.wake = l.endSettled
 	s.enter(l)
 	defer s.leave(l)
+	// Whatever way serve ends, a panic too.
+	defer l.x.dropHeld()
 	l.startIdle()
 	defer l.stopIdle()
 	return l.serve()

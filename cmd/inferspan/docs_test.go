@@ -74,8 +74,9 @@ func TestPages_Benchmarks(t *testing.T) {
 		"BenchmarkOverhead": "../../telemetry/bench_test.go", "BenchmarkMeasure": "../../telemetry/bench_test.go",
 		"BenchmarkPipeline": "../../telemetry/pipeline_bench_test.go", "BenchmarkLastFrame": "../../processor/last_bench_test.go",
 		"TestNothingPerChunk": "../../processor/chunks_test.go", "TestMemoryOfALargePrompt": "../../processor/rewrite_test.go",
-		"BenchmarkAdd": "../../journal/journal_test.go",
-		"BenchmarkAsk": "../../processor/route/scrape/http_test.go", "BenchmarkRead": "../../processor/route/scrape/bench_test.go",
+		"TestHoldTotal": "../../processor/hold_test.go",
+		"BenchmarkAdd":  "../../journal/journal_test.go",
+		"BenchmarkAsk":  "../../processor/route/scrape/http_test.go", "BenchmarkRead": "../../processor/route/scrape/bench_test.go",
 	}
 	for _, file := range pages {
 		for _, name := range regexp.MustCompile("`(Benchmark|Test)[A-Za-z_]+`").FindAllString(readPage(t, file), -1) {

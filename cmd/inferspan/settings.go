@@ -130,6 +130,7 @@ func processorSettings(c config.Config, log *slog.Logger, r *route.Router, t *te
 		AssumeRequest:  bodyModes[c.ExtProc.AssumeMode.RequestBodyMode],
 		AssumeResponse: bodyModes[c.ExtProc.AssumeMode.ResponseBodyMode],
 		HoldLimit:      int(c.Request.HoldLimit),
+		HoldTotal:      int64(c.Request.HoldTotal),
 		IdleTimeout:    c.Exchange.IdleTimeout,
 		DeferredClose:  c.ExtProc.DeferredCloseTimeout,
 		PoolHeader:     c.Request.PoolHeader,

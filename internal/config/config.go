@@ -141,6 +141,8 @@ type Request struct {
 	// HoldLimit is how much of one streamed request body is held until it can
 	// be routed.
 	HoldLimit Size `yaml:"hold_limit" min:"64KiB" max:"1GiB" change:"live"`
+	// HoldTotal is how much of all of them is held at once.
+	HoldTotal Size `yaml:"hold_total" min:"64KiB" max:"64GiB" change:"live"`
 	// PoolHeader sets x-inferspan-pool, for Envoys with a route per pool.
 	PoolHeader bool `yaml:"pool_header" change:"live"`
 	// SessionHeaders name the conversation that a request is part of: the first of
@@ -204,7 +206,7 @@ func Default() Config {
 			DeferredCloseTimeout: time.Second,
 			AssumeMode:           AssumeMode{RequestBodyMode: "BUFFERED", ResponseBodyMode: "STREAMED"},
 		},
-		Request:  Request{HoldLimit: 16 * mib, SessionHeaders: []string{"x-session-id"}},
+		Request:  Request{HoldLimit: 16 * mib, HoldTotal: 256 * mib, SessionHeaders: []string{"x-session-id"}},
 		Response: Response{Compression: "decode"},
 		Usage:    Usage{Ask: "never"},
 		Record:   Record{MaxBytes: 256 * mib, Content: "filler", Every: 1},

@@ -117,7 +117,7 @@ func TestParse_Valid(t *testing.T) {
 			AssumeMode:           AssumeMode{RequestBodyMode: "FULL_DUPLEX_STREAMED", ResponseBodyMode: "NONE"},
 		},
 		Handover: Handover{KeyFile: "testdata/handover.key"},
-		Request:  Request{HoldLimit: 512 * kib, PoolHeader: true, SessionHeaders: []string{"x-chat", "x-session-id"}},
+		Request:  Request{HoldLimit: 512 * kib, HoldTotal: 4 * gib, PoolHeader: true, SessionHeaders: []string{"x-chat", "x-session-id"}},
 		Response: Response{Compression: "prevent"},
 		Usage:    Usage{Ask: "auto"},
 		Record:   Record{Dir: "/var/lib/inferspan", MaxBytes: 2 * gib, Content: "keep", Every: 100},

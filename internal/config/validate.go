@@ -23,6 +23,7 @@ func (c *Config) validate() []Fault {
 	v.slos(c.SLO)
 	v.trusted(c.Trusted)
 	v.handover(c.Handover)
+	v.hold(c.Request)
 	v.sessionHeaders(c.Request.SessionHeaders)
 	return v.faults
 }
