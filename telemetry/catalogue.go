@@ -138,7 +138,7 @@ var (
 	mSkipped = Metric{Name: "inferspan.telemetry.parse.skipped", Kind: Counter, Unit: "{event}",
 		Description: "Events that could not be read and were passed over, and one for a body whose content coding could not be taken off.", Common: true}
 	mUnmatched = Metric{Name: "inferspan.telemetry.access_log.unmatched", Kind: Counter, Unit: "{entry}",
-		Description: "Entries of Envoy's access log that settled no exchange: no_exchange, none of ours came within 10 s; late, its exchange had waited for 2 s; ambiguous, several fit; full, too many entries wait.",
+		Description: "Entries of Envoy's access log that settled no exchange: no_exchange, none of ours came within 10 s; late, its exchange had waited for 2 s, or found too many waiting; ambiguous, several fit; full, too many entries wait.",
 		Attributes:  []string{string(keyReason)}}
 	mUnseen = Metric{Name: "inferspan.telemetry.exchange.unseen", Kind: Counter, Unit: "{exchange}",
 		Description: "Exchanges that Envoy's access log tells of and that passed without us: no stream of this process showed them, and no Inferspan put their span's id into their metadata. " +

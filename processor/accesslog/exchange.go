@@ -19,7 +19,7 @@ type Exchange struct {
 	account *Account
 	settle  func(*Account) // it waits; nil: it does not
 	timer   *time.Timer
-	late    bool // it has waited in vain
+	late    bool // it has waited in vain, or found too many waiting
 	gone    bool // no entry finds it any more
 }
 
@@ -113,8 +113,10 @@ func (x *Exchange) Wait(settle func(*Account)) {
 	j := x.j
 	j.mu.Lock()
 	x.live = nil
-	if x.gone || !x.known() || j.closed || len(j.waiting) >= j.c.MaxWaiting {
+	full := len(j.waiting) >= j.c.MaxWaiting
+	if x.gone || !x.known() || j.closed || full {
 		a := x.account
+		x.late = full
 		j.remember(x)
 		j.mu.Unlock()
 		settle(a)

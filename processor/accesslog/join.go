@@ -22,7 +22,7 @@ import (
 const (
 	ReasonNoExchange = "no_exchange" // none that it tells of came here in time
 	ReasonAmbiguous  = "ambiguous"   // it fits several
-	ReasonLate       = "late"        // its exchange had waited long enough
+	ReasonLate       = "late"        // its exchange had waited long enough, or found too many waiting
 	ReasonFull       = "full"        // too many wait for their exchange
 )
 

@@ -292,6 +292,8 @@ func TestBounds(t *testing.T) {
 		b.Open("1", at, b.live("1")).Wait(b.settle("1"))
 		b.Open("2", at, b.live("2")).Wait(b.settle("2"))
 		b.want("0s 2 nothing")
+		b.Add(entry("2", 7)) // it could have told
+		b.want("0s unmatched late")
 		b.Add(entry("a", 7))
 		b.Add(entry("b", 8))
 		b.want("0s unmatched full")
