@@ -34,7 +34,7 @@ func Bounds() map[string]string {
 		string(keyOperation):     fixed + " by path, `other` among them",
 		string(keyProvider):      "one",
 		string(keyRequestModel):  fmt.Sprintf("those that the configuration names, and the first %d others that a server accepted, then `%s`", maxModels, otherValue),
-		string(keyPool):          configured,
+		string(keyPool):          fmt.Sprintf("those of the configuration, and the first %d others that were handed over, then `%s`", maxPools, otherValue),
 		string(keyEndpoint):      upTo(maxEndpoints) + "; a series ends 10 min after its endpoint left",
 		string(keyErrorType):     upTo(maxErrorTypes),
 		string(keyOutcome):       fixed,

@@ -19,8 +19,10 @@ type Config struct {
 	Version string
 	// Models are the configured model names: always named in metrics.
 	Models []string
-	Trace  TraceConfig
-	SLOs   []SLO
+	// Pools are the configured pools' names: the same.
+	Pools []string
+	Trace TraceConfig
+	SLOs  []SLO
 	// ClientMetrics is the form of the GenAI conventions' client metrics: off (the
 	// default), genai-0.1 or 1.41.
 	ClientMetrics string

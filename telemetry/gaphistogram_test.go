@@ -192,7 +192,7 @@ func TestGapsInTheFormThatIsAskedFor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tel := &Telemetry{instruments: i, labels: newLabels(nil), endpoints: parts.endpoints, handler: parts.page}
+			tel := &Telemetry{instruments: i, labels: newLabels(nil, nil), endpoints: parts.endpoints, handler: parts.page}
 			tel.measure(context.Background(), richRecord(), rulesOf(t, quiet()))
 			tel.Overhead("request_body", time.Microsecond)
 			tel.Overhead("request_body", 99*time.Millisecond)

@@ -13,6 +13,7 @@ import (
 // The bounds of labels. A series set costs some 10 KiB over all metrics.
 const (
 	maxModels        = 200 // that no configuration names
+	maxPools         = 32  // the same: they come by hand-overs of other replicas, or of who plays one
 	maxErrorTypes    = 100
 	maxFinishReasons = 50
 	maxLabelSets     = 1024
@@ -126,6 +127,7 @@ func (s *labelSet) with(v variant) *options {
 // labels prepares and keeps label sets. It is safe for concurrent use.
 type labels struct {
 	models   *boundedNames
+	pools    *boundedNames
 	errors   *boundedNames
 	finishes *boundedNames
 
@@ -135,9 +137,10 @@ type labels struct {
 
 type labelKey struct{ operation, model, pool string }
 
-func newLabels(models []string) *labels {
+func newLabels(models, pools []string) *labels {
 	return &labels{
 		models:   newBoundedNames(maxModels, models...),
+		pools:    newBoundedNames(maxPools, pools...),
 		errors:   newBoundedNames(maxErrorTypes),
 		finishes: newBoundedNames(maxFinishReasons),
 		sets:     make(map[labelKey]*labelSet),
@@ -145,9 +148,13 @@ func newLabels(models []string) *labels {
 }
 
 // get returns the label set; proven tells that a server accepted the model.
-// folded says why the model is not named, "" where it is.
+// folded says why the model or the pool is not named, "" where both are.
 func (l *labels) get(operation, model, pool string, proven bool) (set *labelSet, folded string) {
 	label, folded := l.models.get(model, proven)
+	pool, full := l.pools.get(pool, true)
+	if folded == "" {
+		folded = full
+	}
 	key := labelKey{operation, label, pool}
 	l.mu.RLock()
 	set, ok := l.sets[key]

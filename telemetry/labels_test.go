@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -49,7 +50,7 @@ func TestFirstTokenProvesAModel(t *testing.T) {
 }
 
 func TestLabelsAreBounded(t *testing.T) {
-	l := newLabels([]string{"pinned"})
+	l := newLabels([]string{"pinned"}, []string{"ours"})
 	for i := range 2 * maxModels {
 		l.get("chat", fmt.Sprint("model-", i), "", true)
 	}
@@ -62,11 +63,22 @@ func TestLabelsAreBounded(t *testing.T) {
 	if _, why := l.get("chat", "pinned", "", false); why != "" {
 		t.Errorf("a configured model was folded: %s", why)
 	}
-	for i := range 2 * maxLabelSets {
+	// Pools that nobody configured come by hand-overs.
+	for i := range 2 * maxPools {
 		l.get("chat", "pinned", fmt.Sprint("pool-", i), true)
 	}
-	if n := len(l.all()); n > maxLabelSets+1 {
-		t.Errorf("%d label sets, at most %d are allowed", n, maxLabelSets+1)
+	if _, why := l.get("chat", "pinned", "pool-x", true); why != foldFull {
+		t.Errorf("a pool was folded because of %q, want %q", why, foldFull)
+	}
+	if set, why := l.get("chat", "pinned", "ours", true); why != "" || !slices.Contains(set.attributes, keyPool.String("ours")) {
+		t.Errorf("a configured pool was folded: %s", why)
+	}
+	for i := range maxPools * maxModels {
+		l.get("chat", fmt.Sprint("model-", i/maxPools), fmt.Sprint("pool-", i%maxPools), true)
+	}
+	// That of all others was made before, without a pool.
+	if n := len(l.all()); n != maxLabelSets {
+		t.Errorf("%d label sets, want %d", n, maxLabelSets)
 	}
 	set, _ := l.get("chat", "pinned", "", true)
 	for i := range 2 * maxVariants {

@@ -47,7 +47,7 @@ func TestSilence(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 10, 0, time.UTC)
 	at := func(ago time.Duration) time.Time { return now.Add(-ago) }
 	chat := meter.Labels{Operation: "chat", Model: "llama"}
-	m := &liveMetrics{labels: newLabels([]string{"llama"}), now: func() time.Time { return now }, live: func() []meter.Live {
+	m := &liveMetrics{labels: newLabels([]string{"llama"}, nil), now: func() time.Time { return now }, live: func() []meter.Live {
 		return []meter.Live{
 			{Labels: chat, Stream: true, Tokens: 9, LastToken: at(20 * ms)},
 			{Labels: chat, Stream: true, Tokens: 2, LastToken: at(3 * time.Second)},

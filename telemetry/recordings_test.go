@@ -31,7 +31,7 @@ func TestRecordings(t *testing.T) {
 		page := scrape(t, tel, "")
 		shut(t, tel)
 		labels := fmt.Sprintf(`gen_ai_operation_name=%q,gen_ai_provider_name="vllm"`, r.Operation())
-		if model, _ := newLabels([]string{"llama"}).models.get(r.RequestModel.V, success(r.Status)); model != "" {
+		if model, _ := newLabels([]string{"llama"}, nil).models.get(r.RequestModel.V, success(r.Status)); model != "" {
 			labels += fmt.Sprintf(`,gen_ai_request_model=%q`, model)
 		}
 		want := -1.

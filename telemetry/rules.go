@@ -40,8 +40,8 @@ func newRules(c Config, s sdktrace.Sampler, before headerAttributes) (*rules, er
 }
 
 // Apply has exchanges go by the settings of c: from their beginning by those of
-// the trace context, from their end by all others. Of c it takes Models, which
-// metrics name from then on beside those before, Trace but for Events, SLOs and
+// the trace context, from their end by all others. Of c it takes Models and
+// Pools, which metrics name from then on beside those before, Trace but for Events, SLOs and
 // HeaderAttributes; all else, and the bounds of histograms, stay as New got them.
 // With an error nothing has changed.
 func (t *Telemetry) Apply(c Config) error {
@@ -54,6 +54,7 @@ func (t *Telemetry) Apply(c Config) error {
 		return err
 	}
 	t.labels.models.pin(c.Models...)
+	t.labels.pools.pin(c.Pools...)
 	t.rules.Store(next)
 	return nil
 }

@@ -116,7 +116,7 @@ func (t *Telemetry) openMetrics(ctx context.Context, c Config, env environment, 
 		if err := observeTargets(mt, func() sloList { return t.rules.Load().slos }); err != nil {
 			return err
 		}
-		t.labels = newLabels(c.Models)
+		t.labels = newLabels(c.Models, c.Pools)
 		if c.Endpoints != nil {
 			if err := observeEndpoints(mt, c.Endpoints); err != nil {
 				return err

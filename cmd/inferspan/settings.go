@@ -63,6 +63,7 @@ func telemetrySettings(c config.Config, version string, log *slog.Logger, live f
 	return telemetry.Config{
 		Version: version,
 		Models:  config.Names(c.Models),
+		Pools:   poolNames(c.Pools),
 		Trace: telemetry.TraceConfig{
 			ClientContext:   c.Trace.ClientContext,
 			ParentSampled:   c.Trace.ParentSampled,
@@ -81,6 +82,14 @@ func telemetrySettings(c config.Config, version string, log *slog.Logger, live f
 		Live:   live,
 		Logger: log,
 	}
+}
+
+func poolNames(pools []config.Pool) []string {
+	names := make([]string, 0, len(pools))
+	for _, p := range pools {
+		names = append(names, p.Name)
+	}
+	return names
 }
 
 func headerAttributes(all []config.HeaderAttribute) []telemetry.HeaderAttribute {
