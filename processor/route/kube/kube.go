@@ -8,6 +8,7 @@
 package kube
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -26,6 +27,8 @@ type cluster struct {
 	http *http.Client
 	// namespace is where objects are that are named without one.
 	namespace string
+	// broke ends the source that follows the cluster, with its failure.
+	broke context.CancelCauseFunc
 }
 
 // connect returns a connection by a kubeconfig file, or where that is empty, by
@@ -54,6 +57,22 @@ func connect(kubeconfig string) (*cluster, error) {
 		return nil, fmt.Errorf("read how to reach Kubernetes: %w", err)
 	}
 	return &cluster{Interface: api, http: client, namespace: namespace}, nil
+}
+
+// following returns ctx for a source that follows c: it ends early where the
+// source breaks.
+func (c *cluster) following(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, broke := context.WithCancelCause(ctx)
+	c.broke = broke
+	return ctx, func() { broke(nil) }
+}
+
+// failure returns why ctx, of following, ended: nil where it was to.
+func failure(ctx context.Context) error {
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
 }
 
 func (c *cluster) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }

@@ -71,6 +71,13 @@ func (p InferencePool) Run(ctx context.Context, to discover.Sink) error {
 		return err
 	}
 	defer c.close()
+	return p.follow(ctx, c, to)
+}
+
+// follow tells to what c has, until ctx ends.
+func (p InferencePool) follow(ctx context.Context, c *cluster, to discover.Sink) error {
+	ctx, end := c.following(ctx)
+	defer end()
 	s := make(signal, 1)
 	namespace := c.where(p.Namespace)
 	pools := watchObjects[inferencePool](ctx, c, poolResource, namespace, s, func(o *metav1.ListOptions) {
@@ -82,7 +89,7 @@ func (p InferencePool) Run(ctx context.Context, to discover.Sink) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return failure(ctx)
 		case <-s:
 		}
 		found, ok, err := pools.now()

@@ -72,6 +72,13 @@ func (v Service) Run(ctx context.Context, to discover.Sink) error {
 		return err
 	}
 	defer c.close()
+	return v.follow(ctx, c, to)
+}
+
+// follow tells to what c has, until ctx ends.
+func (v Service) follow(ctx context.Context, c *cluster, to discover.Sink) error {
+	ctx, end := c.following(ctx)
+	defer end()
 	s := make(signal, 1)
 	namespace := c.where(v.Namespace)
 	watching := watchObjects[slice](ctx, c, sliceResource, namespace, s, func(o *metav1.ListOptions) {
@@ -81,7 +88,7 @@ func (v Service) Run(ctx context.Context, to discover.Sink) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return failure(ctx)
 		case <-s:
 		}
 		found, ok, err := watching.now()

@@ -87,10 +87,20 @@ func watchObjects[T any](ctx context.Context, c *cluster, resource schema.GroupV
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		defer w.recovered(c.broke)
 		r.RunWithContext(ctx)
 	}()
 	w.stop = func() { cancel(); <-ended }
 	return w
+}
+
+// recovered takes a panic of the reflector, or of what it calls here, for its
+// source's: on this goroutine it would end the process, as the library lets it
+// go on. The source can be run again, and begins with a list.
+func (w *watched[T]) recovered(broke context.CancelCauseFunc) {
+	if p := recover(); p != nil {
+		broke(fmt.Errorf("follow %s: panic: %v", w.resource, p))
+	}
 }
 
 // note takes what became of a call of the API server.
