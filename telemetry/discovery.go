@@ -38,7 +38,7 @@ func discoveryMetrics() []Metric {
 }
 
 // observeDiscovery shows what present returns, at each collection.
-func observeDiscovery(mt metric.Meter, present func() []Discovery) error {
+func observeDiscovery(mt metric.Meter, g *guard, present func() []Discovery) error {
 	m := &maker{meter: mt}
 	gauge := func(c Metric) metric.Int64ObservableGauge {
 		g, err := mt.Int64ObservableGauge(c.Name, metric.WithUnit(c.Unit), metric.WithDescription(c.Description))
@@ -69,7 +69,7 @@ func observeDiscovery(mt metric.Meter, present func() []Discovery) error {
 		}
 		return nil
 	}
-	if _, err := mt.RegisterCallback(observe, endpoints, current, changes, failures); err != nil {
+	if _, err := mt.RegisterCallback(g.callback(observe), endpoints, current, changes, failures); err != nil {
 		return fmt.Errorf("observing discovery: %w", err)
 	}
 	return nil

@@ -15,7 +15,7 @@ type endpointGauges struct {
 	present           func() []Endpoint
 }
 
-func observeEndpoints(mt metric.Meter, present func() []Endpoint) error {
+func observeEndpoints(mt metric.Meter, guard *guard, present func() []Endpoint) error {
 	m := &maker{meter: mt}
 	g := &endpointGauges{
 		present:  present,
@@ -28,7 +28,7 @@ func observeEndpoints(mt metric.Meter, present func() []Endpoint) error {
 	if m.err != nil {
 		return m.err
 	}
-	if _, err := mt.RegisterCallback(g.observe, g.inFlight, g.healthy, g.queue, g.kvUsage); err != nil {
+	if _, err := mt.RegisterCallback(guard.callback(g.observe), g.inFlight, g.healthy, g.queue, g.kvUsage); err != nil {
 		return fmt.Errorf("observing endpoints: %w", err)
 	}
 	return nil

@@ -63,7 +63,7 @@ func (s *streamTokens) end(r *meter.Record) {
 
 // observeLive shows the live exchanges by label set; sets that had some before
 // show zero.
-func observeLive(mt metric.Meter, l *labels, live func() []meter.Live) error {
+func observeLive(mt metric.Meter, g *guard, l *labels, live func() []meter.Live) error {
 	m := &maker{meter: mt}
 	o := &liveMetrics{active: m.upDown(mActive), streams: m.upDown(mStreamActive), labels: l, live: live, now: time.Now}
 	var err error
@@ -74,7 +74,7 @@ func observeLive(mt metric.Meter, l *labels, live func() []meter.Live) error {
 	if m.err != nil {
 		return m.err
 	}
-	if _, err := mt.RegisterCallback(o.observe, o.active, o.streams, o.tokens, o.silence); err != nil {
+	if _, err := mt.RegisterCallback(g.callback(o.observe), o.active, o.streams, o.tokens, o.silence); err != nil {
 		return fmt.Errorf("observing live exchanges: %w", err)
 	}
 	return nil

@@ -30,6 +30,7 @@ type metricsParts struct {
 	gaps     *gapStore // nil: the SDK's instruments take them
 	// endpoints are theirs, which the SDK could not end.
 	endpoints *endpointStore
+	guard     *guard // of all that readers call
 }
 
 func newMetrics(ctx context.Context, env environment, res *resource.Resource, c Config) (metricsParts, error) {
@@ -47,22 +48,24 @@ func newMetrics(ctx context.Context, env environment, res *resource.Resource, c 
 // readMetrics makes the readers: the page, and where there is an exporter, what
 // sends to it.
 func readMetrics(env environment, res *resource.Resource, c Config, exporter sdkmetric.Exporter) (metricsParts, error) {
-	parts := metricsParts{endpoints: newEndpointStore(c.Endpoints)}
+	parts := metricsParts{endpoints: newEndpointStore(c.Endpoints), guard: &guard{log: c.Logger}}
 	pageOptions := []otelprometheus.Option{
 		// The default depends on a global of another module.
 		otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes),
 		otelprometheus.WithoutScopeInfo(),
-		otelprometheus.WithProducer(parts.endpoints.producer(metricdata.CumulativeTemporality, c.Version)),
+		otelprometheus.WithProducer(parts.guard.producer(parts.endpoints.producer(metricdata.CumulativeTemporality, c.Version))),
 	}
 	var every []sdkmetric.PeriodicReaderOption
+	var histograms metricdata.Temporality // that the exporter wants
 	if exporter != nil {
-		every = append(every, sdkmetric.WithProducer(parts.endpoints.producer(exporter.Temporality(sdkmetric.InstrumentKindHistogram), c.Version)))
+		histograms = exporter.Temporality(sdkmetric.InstrumentKindHistogram)
+		every = append(every, sdkmetric.WithProducer(parts.guard.producer(parts.endpoints.producer(histograms, c.Version))))
 	}
 	if exporter == nil || explicit(exporter) {
 		parts.gaps = newGapStore(env, c.Version, c.ClientMetrics)
-		pageOptions = append(pageOptions, otelprometheus.WithProducer(parts.gaps.producer(metricdata.CumulativeTemporality)))
+		pageOptions = append(pageOptions, otelprometheus.WithProducer(parts.guard.producer(parts.gaps.producer(metricdata.CumulativeTemporality))))
 		if exporter != nil {
-			every = append(every, sdkmetric.WithProducer(parts.gaps.producer(exporter.Temporality(sdkmetric.InstrumentKindHistogram))))
+			every = append(every, sdkmetric.WithProducer(parts.guard.producer(parts.gaps.producer(histograms))))
 		}
 	}
 	registry := prometheus.NewRegistry()

@@ -128,15 +128,15 @@ func tpotOf(t Thresholds) float64     { return t.TPOT.Seconds() }
 func durationOf(t Thresholds) float64 { return t.Duration.Seconds() }
 
 // observeTargets shows the targets of the SLOs that there are.
-func observeTargets(mt metric.Meter, slos func() sloList) error {
+func observeTargets(mt metric.Meter, g *guard, slos func() sloList) error {
 	_, err := mt.Float64ObservableGauge(mSLOTarget.Name,
 		metric.WithUnit(mSLOTarget.Unit), metric.WithDescription(mSLOTarget.Description),
-		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+		metric.WithFloat64Callback(g.float64(func(_ context.Context, o metric.Float64Observer) error {
 			for _, s := range slos() {
 				o.Observe(s.Target, metric.WithAttributes(keySLOName.String(s.Name)))
 			}
 			return nil
-		}))
+		})))
 	if err != nil {
 		return fmt.Errorf("observing the targets of SLOs: %w", err)
 	}

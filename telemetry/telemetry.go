@@ -96,7 +96,7 @@ func newTelemetry(ctx context.Context, c Config, exporter sdktrace.SpanExporter)
 
 func (t *Telemetry) openMetrics(ctx context.Context, c Config, env environment, res *resource.Resource) error {
 	var provider metric.MeterProvider = noop.NewMeterProvider()
-	parts := metricsParts{page: emptyMetrics(), endpoints: newEndpointStore(c.Endpoints)}
+	parts := metricsParts{page: emptyMetrics(), endpoints: newEndpointStore(c.Endpoints), guard: &guard{log: c.Logger}}
 	if !env.disabled() {
 		var err error
 		if parts, err = newMetrics(ctx, env, res, c); err != nil {
@@ -110,32 +110,33 @@ func (t *Telemetry) openMetrics(ctx context.Context, c Config, env environment, 
 		if t.instruments, err = newInstruments(mt, parts.gaps, c); err != nil {
 			return err
 		}
+		parts.guard.counting.Store(t)
 		if t.config, err = newConfigMetrics(mt); err != nil {
 			return err
 		}
-		if err := observeTargets(mt, func() sloList { return t.rules.Load().slos }); err != nil {
+		if err := observeTargets(mt, parts.guard, func() sloList { return t.rules.Load().slos }); err != nil {
 			return err
 		}
 		t.labels = newLabels(c.Models, c.Pools)
 		if c.Endpoints != nil {
-			if err := observeEndpoints(mt, c.Endpoints); err != nil {
+			if err := observeEndpoints(mt, parts.guard, c.Endpoints); err != nil {
 				return err
 			}
 		}
 		if c.Discovery != nil {
-			if err := observeDiscovery(mt, c.Discovery); err != nil {
+			if err := observeDiscovery(mt, parts.guard, c.Discovery); err != nil {
 				return err
 			}
 		}
 		if c.ClockOffset != nil {
-			if err := observeOffset(mt, c.ClockOffset); err != nil {
+			if err := observeOffset(mt, parts.guard, c.ClockOffset); err != nil {
 				return err
 			}
 		}
 		if c.Live == nil {
 			return nil
 		}
-		return observeLive(mt, t.labels, c.Live)
+		return observeLive(mt, parts.guard, t.labels, c.Live)
 	}()
 	if err != nil {
 		return errors.Join(err, t.closeMetrics(ctx))

@@ -1,11 +1,6 @@
 package telemetry
 
-import (
-	"context"
-	"fmt"
-	"log/slog"
-	"runtime/debug"
-)
+import "context"
 
 // account queues the record's spans and records its metrics, which name the
 // span only where it goes out.
@@ -46,13 +41,8 @@ func (t *Telemetry) accountGuarded(e entry) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.Count(countPanic)
-			ids := exchangeIDs(e.record.RequestID, &e.record.Trace)
-			t.log.LogAttrs(context.Background(), slog.LevelError, "panic caught", append(ids,
-				slog.String("in", "telemetry"), slog.String("panic", fmt.Sprint(p)), slog.String("stack", string(debug.Stack())))...)
+			logPanic(t.log, p, exchangeIDs(e.record.RequestID, &e.record.Trace)...)
 		}
 	}()
 	t.account(e)
 }
-
-// countPanic is how a panic is counted, here as by the processor.
-const countPanic = "panic"
