@@ -31,7 +31,8 @@ func carry(t *testing.T, mode wire.BodyMode, pieces ...[]byte) carried {
 	s.cfg.Router.(*fakeRouter).decideBy = func(q route.Request) route.Decision {
 		d := toEndpoint(q)
 		if q.HasModel && len(q.Model)%2 == 1 {
-			d.Model = "served as " + q.Model[:1]
+			first, _ := utf8.DecodeRuneInString(q.Model) // no configuration cuts a rune
+			d.Model = "served as " + string(first)
 		}
 		if got.asked, got.served = q, d.Model; d.Model == "" {
 			got.served = q.Model
@@ -99,6 +100,7 @@ func TestServerReadsTheModelDecidedOn(t *testing.T) {
 		"two at once":      {`{"model":"ab","model":"cd",`, `"n":1}`, "cd", "cd"},
 		"inside":           {`{"model":"ab",`, `"x":{"model":"cd"}}`, "ab", "ab"},
 		"no name":          {`{"model":"",`, `"model":"cd"}`, "", "cd"},
+		"a number, then":   {`{"model":"ab","model":7,`, `"model":"cd"}`, "cd", "cd"},
 		"null":             {`{"model":"ab",`, `"model":null}`, "ab", ""},
 		"a long one":       {`{"model":"ab",`, `"model":"` + long + `"}`, "ab", long[:dialect.MaxModel]},
 		"a long one first": {`{"model":"` + long + `",`, `"model":"cd"}`, long[:dialect.MaxModel], "cd"},
@@ -128,7 +130,7 @@ func FuzzServedModel(f *testing.F) {
 		`{"model":"ab","messages":[{"role":"user","content":"\"model\":\"cd\""}],"model":"cd"}`,
 		`{"mod\u0065l":"a\u0000b","model":null,"model":7,"model":"\ud83d\ude00","x":[{"model":"no"}]}`,
 		`{"model":"abc","n":1,"model":"` + strings.Repeat("é", 600) + `","model":"d"}`,
-		`{"model":"","model":["ab"],"model":{"model":"ab"}}`,
+		`{"model":"","model":["ab"],"model":{"model":"ab"}}`, `{"model":"a","model":0,"model":"b"}`,
 		"\xEF\xBB\xBF {\"model\" : \"abc\" , \"model\":\"\xff\"}\n{}", `{"model":"ab" "model":"cd"}`, `["model"]`,
 	} {
 		f.Add([]byte(body), []byte{12, 0, 7, 1, 1, 1})

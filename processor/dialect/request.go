@@ -20,7 +20,6 @@ type Scanner struct {
 	maxTokens           int64 // -1: absent
 	maxCompletionTokens int64 // -1: absent
 	isObject            bool
-	modelKnown          bool
 	modelTooLong        bool
 
 	offset int64 // of the current piece in the body
@@ -121,9 +120,9 @@ func (s *Scanner) HasOptions() bool {
 	return s.options.kind != optionsAbsent && s.options.kind != optionsNull
 }
 
-// ModelKnown tells whether a top-level model name has been read. A later member
-// of the same name can still change it.
-func (s *Scanner) ModelKnown() bool { return s.modelKnown }
+// ModelKnown tells whether a top-level model name has been read, and nothing in
+// its place since. A later member of the same name can still change it.
+func (s *Scanner) ModelKnown() bool { return s.request.HasModel }
 
 // ModelTooLong tells whether the model name is longer than [MaxModel]; the
 // request then has its beginning.

@@ -84,7 +84,7 @@ func TestScanner(t *testing.T) {
 		"empty name":            {known: true, body: `{"model":""}`, want: named("")},
 		"the last one wins": {known: true, body: `{"model":"a","n":2,"stream":true,"model":"b","n":null,"stream":false}`,
 			want: named("b")},
-		"the last one wins, none": {known: true, body: `{"model":"a","model":null}`, want: nothing()},
+		"the last one wins, none": {body: `{"model":"a","model":null}`, want: nothing()},
 		"the last options win": {body: `{"stream_options":{"include_usage":true},"stream_options":{"continuous_usage_stats":true}}`,
 			want: func() dialect.Request { r := nothing(); r.ContinuousUsage = true; return r }()},
 		"the last messages win":   {body: `{"messages":[{"role":"assistant"}],"messages":[]}`, want: nothing()},

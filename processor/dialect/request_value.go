@@ -117,11 +117,10 @@ func (s *Scanner) set(f member, k valueKind, b []byte) {
 		r.Model, r.HasModel, s.modelTooLong = "", k == kindString, false
 		switch {
 		case r.HasModel && string(b) == last:
-			r.Model, s.modelKnown = last, true // the chunks of a stream say the same
+			r.Model = last // the chunks of a stream say the same
 		case r.HasModel:
 			s.modelTooLong = s.token.tooLong
 			r.Model = validText(b, s.modelTooLong)
-			s.modelKnown = true
 		}
 	case fieldStream:
 		r.Stream = boolValue(k, b, false)
