@@ -81,11 +81,19 @@ func (d driver) play(ctx context.Context, steps []step, pace time.Duration) erro
 }
 
 func send(s grpc.ClientStream, steps []step, pace time.Duration) error {
-	next := time.Now()
+	var due <-chan time.Time // tokens come at a pace; nil: at none
+	if pace > 0 {
+		ticker := time.NewTicker(pace)
+		defer ticker.Stop()
+		due = ticker.C
+	}
 	for i, st := range steps {
-		if pace > 0 {
-			next = next.Add(pace)
-			time.Sleep(time.Until(next)) //nolint:forbidigo // tokens come at a pace
+		if due != nil {
+			select {
+			case <-due:
+			case <-s.Context().Done():
+				return fmt.Errorf("wait to send message %d: %w", i, s.Context().Err())
+			}
 		}
 		if err := s.SendMsg(fresh(st.message)); err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("send message %d: %w", i, err)

@@ -99,6 +99,21 @@ models:
 `, pool, e.servers[0], e.servers[1])
 }
 
+// eachRouted runs f for each form that decides where requests go, on an edge of
+// its own that has its model servers and no more.
+func eachRouted(t *testing.T, f func(t *testing.T, e *edge)) {
+	t.Helper()
+	for _, form := range forms {
+		if !routed(form) {
+			continue
+		}
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			f(t, newEdge(t, form))
+		})
+	}
+}
+
 // newEdge starts the model servers and the receiver.
 func newEdge(t testing.TB, form string) *edge {
 	t.Helper()
