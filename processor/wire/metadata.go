@@ -36,39 +36,18 @@ func (m *Message) readNamespace(entry []byte) error {
 	if err != nil {
 		return err
 	}
-	var read func(entry []byte) error
 	switch string(key) {
 	case lbNamespace:
 		m.ServedEndpoint = ""
-		read = m.readServed
+		return eachField(entry, func(f fields) error { return m.readServed(f.rest) })
 	case subsetNamespace:
 		if m.SkipSubset {
 			return nil
 		}
 		m.Subset, m.HasSubset = m.Subset[:0], false
-		read = m.readSubset
-	default:
-		return nil
+		return eachField(entry, func(f fields) error { return m.readSubset(f.rest) })
 	}
-	f := walk(entry)
-	for f.next() {
-		if !f.isBytes(mapValue) {
-			continue
-		}
-		s := f.inside()
-		for s.next() {
-			if !s.isBytes(structFields) {
-				continue
-			}
-			if err := read(s.data); err != nil {
-				return err
-			}
-		}
-		if s.err != nil {
-			return s.err
-		}
-	}
-	return f.err
+	return nil
 }
 
 func (m *Message) readServed(entry []byte) error {

@@ -22,8 +22,8 @@ type Stream struct{ t Transport }
 // NewStream returns the Stream that t carries.
 func NewStream(t Transport) *Stream { return &Stream{t: t} }
 
-// Recv waits for the next message and puts it into m. Its error is the transport's, which tells no more than that nothing more
-// will come.
+// Recv waits for the next message and puts it into m. Its error is the
+// transport's, which tells no more than that nothing more will come.
 func (s *Stream) Recv(m *Message) error {
 	// Waiting can take minutes: nothing of the last message, which may be a whole
 	// prompt, is kept meanwhile.

@@ -222,14 +222,9 @@ func (v *scalar) read(f fields, text string) error {
 	return f.err
 }
 
-// readAttributes reads one entry of the attributes' map.
-func (m *Message) readAttributes(entry []byte) error {
-	key, err := keyOf(entry)
-	if err != nil || string(key) != attributesKey {
-		return err
-	}
-	m.Attributes = Attributes{}
-	text := string(entry)
+// eachField calls read for every field of a Struct that is the value of an entry of
+// a map. What read gets walks over the field, and is inside of entry.
+func eachField(entry []byte, read func(f fields) error) error {
 	f := walk(entry)
 	for f.next() {
 		if !f.isBytes(mapValue) {
@@ -240,7 +235,7 @@ func (m *Message) readAttributes(entry []byte) error {
 			if !s.isBytes(structFields) {
 				continue
 			}
-			if err := m.readAttribute(s.inside(), text); err != nil {
+			if err := read(s.inside()); err != nil {
 				return err
 			}
 		}
@@ -249,6 +244,17 @@ func (m *Message) readAttributes(entry []byte) error {
 		}
 	}
 	return f.err
+}
+
+// readAttributes reads one entry of the attributes' map.
+func (m *Message) readAttributes(entry []byte) error {
+	key, err := keyOf(entry)
+	if err != nil || string(key) != attributesKey {
+		return err
+	}
+	m.Attributes = Attributes{}
+	text := string(entry)
+	return eachField(entry, func(f fields) error { return m.readAttribute(f, text) })
 }
 
 func (m *Message) readAttribute(f fields, text string) error {
