@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/inferspan/inferspan/internal/testkit/bubble"
 	"github.com/inferspan/inferspan/processor/meter"
 	"github.com/inferspan/inferspan/processor/wire"
 )
@@ -242,8 +243,7 @@ func TestWaitingForTheAccessLog(t *testing.T) {
 				if stop {
 					s.Drain(t.Context())
 				} else {
-					<-time.After(2 * time.Second)
-					synctest.Wait()
+					bubble.Pass(2 * time.Second)
 				}
 				rs := tel.recorded()
 				if len(rs) != 2 || rs[1].Outcome != meter.Aborted || rs[1].End != 0 {

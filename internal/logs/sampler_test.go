@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"github.com/inferspan/inferspan/internal/testkit/bubble"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -68,8 +70,7 @@ func TestSampler(t *testing.T) {
 		if diff := cmp.Diff(want, lines()); diff != "" {
 			t.Errorf("at first (-want +got):\n%s", diff)
 		}
-		<-time.After(Interval + time.Millisecond)
-		synctest.Wait()
+		bubble.Pass(Interval + time.Millisecond)
 		if diff := cmp.Diff([]string{`level=INFO msg="lines left out" of=failed count=6 outcome=timeout`}, lines()); diff != "" {
 			t.Errorf("after the interval (-want +got):\n%s", diff)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/inferspan/inferspan/internal/testkit/bubble"
 	"github.com/inferspan/inferspan/processor/meter"
 	"github.com/inferspan/inferspan/processor/wire"
 )
@@ -90,22 +91,16 @@ func scripted(t *testing.T, c Config, f func(b *bench)) {
 	})
 }
 
-// pass lets d go by.
-func pass(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
-}
-
 func TestEntrySettlesWhatWaits(t *testing.T) {
 	scripted(t, Config{}, func(b *bench) {
 		x := b.Open("r", at, b.live("x"))
 		x.Wait(b.settle("x"))
-		pass(100 * time.Millisecond)
+		bubble.Pass(100 * time.Millisecond)
 		b.want()
 		b.Add(entry("r", 7))
 		b.want("100ms x settled 7")
 		b.Add(entry("r", 8)) // a second one tells of another exchange
-		pass(time.Minute)
+		bubble.Pass(time.Minute)
 		b.want("10.1s unmatched no_exchange")
 	})
 }
@@ -113,11 +108,11 @@ func TestEntrySettlesWhatWaits(t *testing.T) {
 func TestWaitIsBounded(t *testing.T) {
 	scripted(t, Config{}, func(b *bench) {
 		b.Open("r", at, b.live("x")).Wait(b.settle("x"))
-		pass(2 * time.Second)
+		bubble.Pass(2 * time.Second)
 		b.want("2s x nothing")
 		b.Add(entry("r", 7))
 		b.want("2s unmatched late")
-		pass(time.Minute)
+		bubble.Pass(time.Minute)
 		b.want()
 	})
 }
@@ -143,7 +138,7 @@ func TestEntryOfALiveExchange(t *testing.T) {
 func TestEntryBeforeAndAfter(t *testing.T) {
 	scripted(t, Config{}, func(b *bench) {
 		b.Add(entry("r", 7))
-		pass(9 * time.Second)
+		bubble.Pass(9 * time.Second)
 		x := b.Open("r", at, b.live("x"))
 		b.want("9s x live 7")
 		if x.End() == nil {
@@ -154,7 +149,7 @@ func TestEntryBeforeAndAfter(t *testing.T) {
 			b.t.Errorf("the end gives %+v", a)
 		}
 		b.Add(entry("s", 8))
-		pass(time.Minute)
+		bubble.Pass(time.Minute)
 		b.want()
 	})
 }
@@ -177,7 +172,7 @@ func TestSpanID(t *testing.T) {
 		}
 		b.Add(entry("r", 9)) // y alone has the request id now
 		b.want("0s y live 9")
-		pass(10 * time.Second)
+		bubble.Pass(10 * time.Second)
 		b.want("10s unmatched no_exchange", "10s unmatched no_exchange", "10s unmatched no_exchange", "10s unmatched no_exchange")
 		b.Open("", time.Time{}, nil).Identify([8]byte{})
 	})
@@ -205,7 +200,7 @@ func TestSpanIDOfAnother(t *testing.T) {
 		y := b.Open("t", at, b.live("identified otherwise"))
 		y.Identify([8]byte{0xbb})
 		b.Add(spanned("t", 9))
-		pass(10 * time.Second)
+		bubble.Pass(10 * time.Second)
 		b.want("10s unmatched no_exchange")
 
 		// Of two entries with one key, the span id finds each.
@@ -249,7 +244,7 @@ func TestAmbiguous(t *testing.T) {
 		}
 		b.Add(entry("r", 7))
 		b.want("0s unmatched ambiguous")
-		pass(2 * time.Second)
+		bubble.Pass(2 * time.Second)
 		b.want("2s x nothing", "2s x nothing")
 
 		// Both entries come first.
@@ -282,7 +277,7 @@ func TestNothingToJoinBy(t *testing.T) {
 		none.Wait(b.settle("z"))
 		b.want("0s x nothing", "0s y nothing", "0s z nothing")
 		b.Add(&wire.LogEntry{RequestID: "r"})
-		pass(10 * time.Second)
+		bubble.Pass(10 * time.Second)
 		b.want("10s unmatched no_exchange")
 	})
 }
@@ -297,7 +292,7 @@ func TestBounds(t *testing.T) {
 		b.Add(entry("a", 7))
 		b.Add(entry("b", 8))
 		b.want("0s unmatched full")
-		pass(10 * time.Second)
+		bubble.Pass(10 * time.Second)
 		b.want("2s 1 nothing", "10s unmatched no_exchange")
 		for i := range 100 {
 			b.Open(fmt.Sprint("over ", i), at, nil).End()
@@ -310,7 +305,7 @@ func TestBounds(t *testing.T) {
 		}
 		b.Add(entry("over 99", 7)) // its entry has come
 		b.Add(entry("over 98", 7))
-		pass(10 * time.Second)
+		bubble.Pass(10 * time.Second)
 		b.want("20s unmatched no_exchange")
 	})
 }
@@ -334,10 +329,10 @@ func TestUnseen(t *testing.T) {
 		b.Add(&wire.LogEntry{RequestID: "without a start"})
 		b.Add(entry("passed by", 7))
 		b.Add(entry("late", 7))
-		pass(9 * time.Second)
+		bubble.Pass(9 * time.Second)
 		b.Open("late", at, b.live("y"))
 		want(0)
-		pass(time.Second)
+		bubble.Pass(time.Second)
 		want(1)
 		b.Add(entry("at the end", 7))
 		b.Close()
@@ -357,7 +352,7 @@ func TestClose(t *testing.T) {
 		b.Open("t", at, b.live("y")).Wait(b.settle("y"))
 		b.Add(entry("u", 7))
 		b.want("0s y nothing", "0s unmatched full")
-		pass(time.Minute)
+		bubble.Pass(time.Minute)
 		b.want()
 	})
 }

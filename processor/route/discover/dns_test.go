@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/inferspan/inferspan/internal/testkit/bubble"
 )
 
 // atZone is a source of the A records of the name vllm of z.
@@ -41,12 +43,12 @@ func TestDNS_TTL(t *testing.T) {
 	z.set("vllm. A", records("vllm. 30 A 10.0.0.2", "vllm. 20 A 10.0.0.1"))
 	follow(t, atZone(z), func(h *heard) {
 		h.want(t, "0s found 10.0.0.1:8000 10.0.0.2:8000")
-		pass(10 * time.Second)
+		bubble.Pass(10 * time.Second)
 		z.set("vllm. A", records("vllm. 0 A 10.0.0.3"))
-		pass(12500 * time.Millisecond) // to 22.5 s: one, and two by the least interval
+		bubble.Pass(12500 * time.Millisecond) // to 22.5 s: one, and two by the least interval
 		h.want(t, "20s found 10.0.0.3:8000", "21s found 10.0.0.3:8000", "22s found 10.0.0.3:8000")
 		z.set("vllm. A", records("vllm. 86400 A 10.0.0.3"))
-		pass(10 * time.Minute)
+		bubble.Pass(10 * time.Minute)
 		h.want(t, "23s found 10.0.0.3:8000", "5m23s found 10.0.0.3:8000")
 	})
 }
@@ -60,17 +62,17 @@ func TestDNS_Absent(t *testing.T) {
 	follow(t, atZone(z), func(h *heard) {
 		h.want(t, "0s found 10.0.0.1:8000")
 		z.set("vllm. A", code(dns.RcodeNameError, ". 12 SOA a. b. 1 2 3 4 60"))
-		pass(15 * time.Second)
+		bubble.Pass(15 * time.Second)
 		h.want(t, "10s failed: "+gone)
 		z.set("vllm. A", records("vllm. 10 A 10.0.0.1"))
-		pass(10 * time.Second)
+		bubble.Pass(10 * time.Second)
 		h.want(t, "22s found 10.0.0.1:8000")
 		z.set("vllm. A", code(dns.RcodeSuccess, ". 12 SOA a. b. 1 2 3 4 60"))
 		const empty = "look up the A records of vllm.: the name has no such records"
-		pass(50 * time.Second)
+		bubble.Pass(50 * time.Second)
 		h.want(t, "32s failed: "+empty, "44s failed: "+empty, "56s failed: "+empty, "1m2s lost: "+empty, "1m14s lost: "+empty)
 		z.set("vllm. A", records("vllm. 10 A 10.0.0.1"))
-		pass(12 * time.Second)
+		bubble.Pass(12 * time.Second)
 		h.want(t, "1m26s found 10.0.0.1:8000")
 	})
 }
@@ -85,16 +87,16 @@ func TestDNS_Failed(t *testing.T) {
 	follow(t, d, func(h *heard) {
 		h.want(t, "0s found 10.0.0.1:8000")
 		z.set("vllm. A", code(dns.RcodeServerFailure))
-		pass(45 * time.Second)
+		bubble.Pass(45 * time.Second)
 		h.want(t, "10s failed: "+why, "11s failed: "+why, "13s failed: "+why, "17s failed: "+why, "25s failed: "+why, "41s failed: "+why)
 		z.set("vllm. A", records("vllm. 10 A 10.0.0.1"))
-		pass(27 * time.Second)
+		bubble.Pass(27 * time.Second)
 		h.want(t, "1m10s found 10.0.0.1:8000") // asked once more when the time was up
 		z.set("vllm. A", code(dns.RcodeServerFailure))
-		pass(75 * time.Second)
+		bubble.Pass(75 * time.Second)
 		h.want(t, "1m20s failed: "+why, "1m21s failed: "+why, "1m23s failed: "+why, "1m27s failed: "+why, "1m35s failed: "+why,
 			"1m51s failed: "+why, "2m20s lost: "+why)
-		pass(45 * time.Second)
+		bubble.Pass(45 * time.Second)
 		h.want(t, "2m50s failed: "+why) // it is lost already
 	})
 }

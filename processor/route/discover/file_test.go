@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/inferspan/inferspan/internal/testkit/bubble"
 	"github.com/inferspan/inferspan/processor/route"
 )
 
@@ -42,7 +43,7 @@ func watchFile(t *testing.T, file string, during func(h *heard)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- File{Path: file, Parse: parseLines}.Run(ctx, h) }()
-		pass(time.Second) // between two looks
+		bubble.Pass(time.Second) // between two looks
 		during(h)
 		cancel()
 		if err := <-ended; err != nil {
@@ -57,20 +58,20 @@ func TestFile(t *testing.T) {
 	watchFile(t, file, func(h *heard) {
 		h.want(t, "0s found a")
 		put(t, file, "a b") // still being written
-		pass(2 * time.Second)
+		bubble.Pass(2 * time.Second)
 		put(t, file, "a b c end")
-		pass(20 * time.Second)
+		bubble.Pass(20 * time.Second)
 		h.want(t, "6s found a b c")
 		put(t, file, "a b c d")
-		pass(20 * time.Second)
+		bubble.Pass(20 * time.Second)
 		h.want(t, "26s failed: read the endpoints: no end") // told once
 		put(t, file, "a b c end")
-		pass(20 * time.Second)
+		bubble.Pass(20 * time.Second)
 		h.want(t, "46s found a b c") // it is well again
 		if err := os.Remove(file); err != nil {
 			t.Error(err)
 		}
-		pass(20 * time.Second)
+		bubble.Pass(20 * time.Second)
 		h.want(t, "1m6s failed: read the endpoints: open "+file+": no such file or directory")
 	})
 }
@@ -95,14 +96,14 @@ func TestFile_Links(t *testing.T) {
 	watchFile(t, filepath.Join(dir, "data", "endpoints"), func(h *heard) {
 		h.want(t, "0s found a")
 		point("two")
-		pass(20 * time.Second)
+		bubble.Pass(20 * time.Second)
 		h.want(t, "4s found b")
 		other := filepath.Join(dir, "other")
 		put(t, other, "c end")
 		if err := os.Rename(other, filepath.Join(dir, "two", "endpoints")); err != nil {
 			t.Error(err)
 		}
-		pass(20 * time.Second)
+		bubble.Pass(20 * time.Second)
 		h.want(t, "24s found c")
 	})
 }
@@ -113,10 +114,10 @@ func TestFile_Late(t *testing.T) {
 	watchFile(t, file, func(h *heard) {
 		h.want(t, "0s failed: read the endpoints: open "+file+": no such file or directory")
 		put(t, file, "a end")
-		pass(20 * time.Second)
+		bubble.Pass(20 * time.Second)
 		h.want(t, "4s found a")
 		put(t, file, strings.Repeat("a ", maxFile/2)+"end")
-		pass(20 * time.Second)
+		bubble.Pass(20 * time.Second)
 		h.want(t, "24s failed: read the endpoints: "+file+" is larger than 4194304 bytes")
 	})
 }

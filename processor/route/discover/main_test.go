@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,12 +14,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// pass lets so much of a bubble's time pass.
-func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // time is scripted
-	synctest.Wait()
-}
 
 // heard is a Sink that keeps what it is told, each with the time since it began.
 type heard struct {

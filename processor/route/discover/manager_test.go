@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/inferspan/inferspan/internal/testkit/bubble"
 	"github.com/inferspan/inferspan/processor/route"
 )
 
@@ -164,7 +165,7 @@ func TestManager_Reports(t *testing.T) {
 		m.want(e1, e2)
 		m.told(`msg=endpoints pool=default source=a endpoints=2 added=2 removed=0 added_first="[10.0.0.1:8000 10.0.0.2:8000]" removed_first=[]`)
 		s.found(e1, e2) // nothing new
-		pass(time.Minute)
+		bubble.Pass(time.Minute)
 		for range 3 {
 			s.failed("no answer")
 		}
@@ -297,11 +298,11 @@ func TestManager_Restarts(t *testing.T) {
 			synctest.Wait()
 			m.told(`msg="endpoints can't be discovered" pool=default source=a endpoints=1 effect="those found before stay" error=` + want)
 			m.want(e1)
-			pass(restartWait - time.Second)
+			bubble.Pass(restartWait - time.Second)
 			if len(s.begun) != 0 {
 				t.Error("run again at once")
 			}
-			pass(time.Second)
+			bubble.Pass(time.Second)
 		}
 		f("broken", func(Sink) error { return errors.New("broken") })
 		f(`"panic: ouch"`, func(Sink) error { panic("ouch") })

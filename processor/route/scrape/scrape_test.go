@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/inferspan/inferspan/internal/testkit/bubble"
 	"github.com/inferspan/inferspan/processor/route"
 )
 
@@ -157,11 +158,6 @@ func (f *fleet) lines() []string {
 	return out
 }
 
-func pass(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
-}
-
 const (
 	a = "10.0.0.1:8000"
 	b = "10.0.0.2:8000"
@@ -181,7 +177,7 @@ func TestRun(t *testing.T) {
 	f.serve(metricsAt(a))
 	f.run(t, func(*Scraper) {
 		begin := time.Now()
-		pass(10 * time.Second)
+		bubble.Pass(10 * time.Second)
 		if n := f.count(a + "/metrics"); n != 50 {
 			t.Errorf("asked %d times in 10 s, want 50", n)
 		}
@@ -209,13 +205,13 @@ func TestRun_Follows(t *testing.T) {
 	}
 	f.run(t, func(s *Scraper) {
 		f.serve(metricsAt(a))
-		pass(2 * time.Second)
+		bubble.Pass(2 * time.Second)
 		if f.count(a+"/metrics") == 0 {
 			t.Error("a new server is not asked within 2 s")
 		}
 		f.serve(metricsAt(a), metricsAt(b))
 		s.Refresh()
-		pass(time.Second)
+		bubble.Pass(time.Second)
 		if na, nb := f.count(a+"/metrics"), f.count(b+"/metrics"); na != 5 || nb < 4 {
 			t.Errorf("in a second, the old server was asked %d times and the new one %d times, want 5 each", na, nb)
 		}
@@ -226,7 +222,7 @@ func TestRun_Follows(t *testing.T) {
 		synctest.Wait()
 		f.count(a + "/metrics")
 		f.count(b + "/metrics")
-		pass(2 * time.Second)
+		bubble.Pass(2 * time.Second)
 		if na, nb, n := f.count(a+"/metrics"), f.count(b+"/metrics"), f.count("10.0.0.1:9100/m"); na != 0 || nb != 0 || n < 9 {
 			t.Errorf("asked %d and %d times as before and %d times as now", na, nb, n)
 		}
@@ -234,7 +230,7 @@ func TestRun_Follows(t *testing.T) {
 		s.Refresh()
 		synctest.Wait()
 		f.count("10.0.0.1:9100/m")
-		pass(time.Minute)
+		bubble.Pass(time.Minute)
 		if n := f.count("10.0.0.1:9100/m"); n != 0 {
 			t.Errorf("a server that left was asked %d times", n)
 		}
@@ -253,7 +249,7 @@ func TestRun_Spread(t *testing.T) {
 	var moments [slots]int
 	f.run(t, func(*Scraper) {
 		begin := time.Now()
-		pass(200 * time.Millisecond)
+		bubble.Pass(200 * time.Millisecond)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		for _, times := range f.asked {
@@ -281,7 +277,7 @@ func TestRun_Slow(t *testing.T) {
 	})
 	f.serve(metricsAt(a))
 	f.run(t, func(*Scraper) {
-		pass(10 * time.Second)
+		bubble.Pass(10 * time.Second)
 		if n := f.count(a + "/metrics"); n != 20 {
 			t.Errorf("asked %d times in 10 s, want 20: each answer takes 0.4 s and 0.1 s are free", n)
 		}
@@ -292,7 +288,7 @@ func TestRun_Failures(t *testing.T) {
 	f := newFleet()
 	f.serve(metricsAt(a))
 	f.run(t, func(*Scraper) {
-		pass(time.Minute)
+		bubble.Pass(time.Minute)
 		if n := f.count(a + "/metrics"); n < 12 || n > 20 {
 			t.Errorf("a server that can't be reached was asked %d times in a minute, want once in 5 s after the first few", n)
 		}
@@ -301,9 +297,9 @@ func TestRun_Failures(t *testing.T) {
 			t.Errorf("the log of a minute: %q", log)
 		}
 		f.set(a+"/metrics", 200, "vllm:num_requests_running 3\n")
-		pass(5 * time.Second)
+		bubble.Pass(5 * time.Second)
 		f.count(a + "/metrics")
-		pass(time.Second)
+		bubble.Pass(time.Second)
 		if n := f.count(a + "/metrics"); n != 5 {
 			t.Errorf("asked %d times in the second after its return, want 5", n)
 		}
@@ -312,9 +308,9 @@ func TestRun_Failures(t *testing.T) {
 		}
 		// One that comes late is no news.
 		f.set(a+"/metrics", 500, "")
-		pass(200 * time.Millisecond)
+		bubble.Pass(200 * time.Millisecond)
 		f.set(a+"/metrics", 200, "")
-		pass(time.Second)
+		bubble.Pass(time.Second)
 		if log := f.lines(); len(log) != 1 || !strings.Contains(log[0], "says nothing of its load") {
 			t.Errorf("the log of an empty page: %q", log)
 		}
@@ -334,7 +330,7 @@ func TestRun_FailureReasons(t *testing.T) {
 	for _, port := range []string{"1", "2", "3", "4", "5", "6"} {
 		f.targets = append(f.targets, metricsAt("10.0.0.1:"+port))
 	}
-	f.run(t, func(*Scraper) { pass(2 * time.Second) })
+	f.run(t, func(*Scraper) { bubble.Pass(2 * time.Second) })
 	want := []string{"10.0.0.1:1 status", "10.0.0.1:2 broken", "10.0.0.1:3 timeout", "10.0.0.1:4 broken", "10.0.0.1:5 status", "10.0.0.1:6 unreachable"}
 	if got := slices.Sorted(maps.Keys(f.failures)); !slices.Equal(got, want) {
 		t.Errorf("failures %q, want %q", got, want)
@@ -352,7 +348,7 @@ func TestRun_Panic(t *testing.T) {
 	f.answer(a+"/health", func(context.Context) (int, string, error) { panic("injected") })
 	f.serve(metricsAt(a), healthAt(a))
 	f.run(t, func(*Scraper) {
-		pass(10 * time.Second)
+		bubble.Pass(10 * time.Second)
 		if n := f.failures[a+" broken"]; n < failuresToTell {
 			t.Errorf("%d failures, want %d or more", n, failuresToTell)
 		}
@@ -360,7 +356,7 @@ func TestRun_Panic(t *testing.T) {
 			t.Errorf("the log is %q", log)
 		}
 		f.set(a+"/metrics", 200, "vllm:num_requests_running 3\n")
-		pass(10 * time.Second)
+		bubble.Pass(10 * time.Second)
 		if signals, _ := f.said(a); len(signals) == 0 {
 			t.Error("it is not asked any more")
 		}
@@ -375,7 +371,7 @@ func TestRun_Absent(t *testing.T) {
 	target.Metrics = metricsAt(a).Metrics
 	f.serve(target)
 	f.run(t, func(*Scraper) {
-		pass(time.Minute)
+		bubble.Pass(time.Minute)
 		if n := f.count(a + "/metrics"); n != 6 {
 			t.Errorf("asked %d times in a minute, want 6", n)
 		}
@@ -397,22 +393,22 @@ func TestRun_Health(t *testing.T) {
 			_, health := f.said(a)
 			return health[len(health)-1]
 		}
-		pass(2 * time.Second)
+		bubble.Pass(2 * time.Second)
 		if !last() {
 			t.Fatal("a server that answers is unhealthy")
 		}
 		f.set(a+"/health", 503, "")
-		pass(2 * time.Second)
+		bubble.Pass(2 * time.Second)
 		if !last() {
 			t.Error("unhealthy after two failures, want three")
 		}
-		pass(time.Second)
+		bubble.Pass(time.Second)
 		if last() {
 			t.Error("healthy after three failures")
 		}
-		pass(time.Minute)
+		bubble.Pass(time.Minute)
 		f.set(a+"/health", 200, "")
-		pass(time.Second)
+		bubble.Pass(time.Second)
 		if !last() {
 			t.Error("unhealthy a second after it answered again")
 		}
@@ -422,15 +418,15 @@ func TestRun_Health(t *testing.T) {
 		// Two failures are forgotten by an answer.
 		for range 5 {
 			f.set(a+"/health", 500, "")
-			pass(2 * time.Second)
+			bubble.Pass(2 * time.Second)
 			f.set(a+"/health", 429, "")
-			pass(time.Second)
+			bubble.Pass(time.Second)
 		}
 		if !last() {
 			t.Error("unhealthy after failures that were not in a row")
 		}
 		f.answer(a+"/health", nil)
-		pass(3 * time.Second)
+		bubble.Pass(3 * time.Second)
 		if last() {
 			t.Error("healthy without a connection")
 		}
@@ -456,13 +452,13 @@ func TestRun_HealthTimeout(t *testing.T) {
 	f.set(a+"/health", 200, "")
 	f.serve(healthAt(a))
 	f.run(t, func(*Scraper) {
-		pass(1500 * time.Millisecond)
+		bubble.Pass(1500 * time.Millisecond)
 		f.answer(a+"/health", late)
-		pass(15 * time.Second)
+		bubble.Pass(15 * time.Second)
 		if _, health := f.said(a); slices.Contains(health, false) {
 			t.Errorf("health %v within three time-outs", health)
 		}
-		pass(3 * time.Second)
+		bubble.Pass(3 * time.Second)
 		if _, health := f.said(a); health[len(health)-1] {
 			t.Errorf("health %v after three time-outs, want unhealthy", health)
 		}
@@ -479,9 +475,9 @@ func TestRun_HealthNeverAnswered(t *testing.T) {
 	f.set("10.0.0.1:5/health", 503, "")
 	f.serve(healthAt("10.0.0.1:1"), healthAt("10.0.0.1:2"), healthAt("10.0.0.1:3"), healthAt("10.0.0.1:4"), healthAt("10.0.0.1:5"))
 	f.run(t, func(*Scraper) {
-		pass(1500 * time.Millisecond)
+		bubble.Pass(1500 * time.Millisecond)
 		f.answer("10.0.0.1:5/health", hangsUp) // after its first answer
-		pass(time.Minute)
+		bubble.Pass(time.Minute)
 		for port, want := range map[string]bool{"1": true, "2": true, "3": false, "4": false, "5": false} {
 			if _, health := f.said("10.0.0.1:" + port); slices.Contains(health, false) == want {
 				t.Errorf("the server at port %s is said to be %v, want healthy %v", port, health, want)
