@@ -3,7 +3,6 @@ package discover
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/miekg/dns"
@@ -18,23 +17,6 @@ func atZone(z *zone) DNS {
 		MinInterval: time.Second, MaxInterval: 5 * time.Minute,
 		KeepAbsent: 30 * time.Second, KeepFailed: 10 * time.Minute,
 	}
-}
-
-// follow runs d for as long as during takes, in scripted time.
-func follow(t *testing.T, d DNS, during func(h *heard)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		h := newHeard()
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- d.Run(ctx, h) }()
-		synctest.Wait()
-		during(h)
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
 }
 
 // The next question is asked when the answer has run out, within the bounds.

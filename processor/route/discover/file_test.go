@@ -1,14 +1,12 @@
 package discover
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/inferspan/inferspan/internal/testkit/bubble"
@@ -35,20 +33,13 @@ func put(t *testing.T, file, text string) {
 	}
 }
 
-// watchFile runs a source of file for as long as during takes.
+// watchFile runs a source of file for as long as during takes, which begins between
+// two looks.
 func watchFile(t *testing.T, file string, during func(h *heard)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		h := newHeard()
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- File{Path: file, Parse: parseLines}.Run(ctx, h) }()
-		bubble.Pass(time.Second) // between two looks
+	follow(t, File{Path: file, Parse: parseLines}, func(h *heard) {
+		bubble.Pass(time.Second)
 		during(h)
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
 	})
 }
 

@@ -1,10 +1,12 @@
 package discover
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +16,23 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// follow runs s for as long as during takes, in scripted time.
+func follow(t *testing.T, s Source, during func(h *heard)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHeard()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- s.Run(ctx, h) }()
+		synctest.Wait()
+		during(h)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
 
 // heard is a Sink that keeps what it is told, each with the time since it began.
 type heard struct {
