@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/inferspan/inferspan/processor/route/discover"
 )
 
 // cluster is a connection to an API server. The client is the dynamic one: the
@@ -57,6 +59,17 @@ func connect(kubeconfig string) (*cluster, error) {
 		return nil, fmt.Errorf("read how to reach Kubernetes: %w", err)
 	}
 	return &cluster{Interface: api, http: client, namespace: namespace}, nil
+}
+
+// run has follow tell to what the cluster that kubeconfig leads to has, until ctx
+// ends.
+func run(ctx context.Context, kubeconfig string, to discover.Sink, follow func(context.Context, *cluster, discover.Sink) error) error {
+	c, err := connect(kubeconfig)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	return follow(ctx, c, to)
 }
 
 // following returns ctx for a source that follows c: it ends early where the

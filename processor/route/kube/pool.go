@@ -66,12 +66,7 @@ func (p InferencePool) String() string {
 
 // Run implements discover.Source.
 func (p InferencePool) Run(ctx context.Context, to discover.Sink) error {
-	c, err := connect(p.Kubeconfig)
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	return p.follow(ctx, c, to)
+	return run(ctx, p.Kubeconfig, to, p.follow)
 }
 
 // follow tells to what c has, until ctx ends.
@@ -86,12 +81,7 @@ func (p InferencePool) follow(ctx context.Context, c *cluster, to discover.Sink)
 	defer pools.stop()
 	pods := podsOf{cluster: c, namespace: namespace, signal: s}
 	defer pods.stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return failure(ctx)
-		case <-s:
-		}
+	return s.each(ctx, func() {
 		found, ok, err := pools.now()
 		switch {
 		case err != nil:
@@ -103,7 +93,7 @@ func (p InferencePool) follow(ctx context.Context, c *cluster, to discover.Sink)
 		default:
 			pods.tell(ctx, found[0], to)
 		}
-	}
+	})
 }
 
 // podsOf follows the pods of one InferencePool, whose selector may change.

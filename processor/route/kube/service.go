@@ -67,12 +67,7 @@ func (v Service) String() string {
 
 // Run implements discover.Source.
 func (v Service) Run(ctx context.Context, to discover.Sink) error {
-	c, err := connect(v.Kubeconfig)
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	return v.follow(ctx, c, to)
+	return run(ctx, v.Kubeconfig, to, v.follow)
 }
 
 // follow tells to what c has, until ctx ends.
@@ -85,15 +80,10 @@ func (v Service) follow(ctx context.Context, c *cluster, to discover.Sink) error
 		o.LabelSelector = labels.Set{serviceLabel: v.Name}.String()
 	})
 	defer watching.stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return failure(ctx)
-		case <-s:
-		}
+	return s.each(ctx, func() {
 		found, ok, err := watching.now()
 		if err == nil && !ok {
-			continue
+			return
 		}
 		var endpoints []route.Endpoint
 		if err == nil {
@@ -107,7 +97,7 @@ func (v Service) follow(ctx context.Context, c *cluster, to discover.Sink) error
 		default:
 			to.Found(endpoints)
 		}
-	}
+	})
 }
 
 // endpoints returns the ready endpoints at v's port, of a server with addresses

@@ -59,6 +59,19 @@ func (s signal) raise() {
 	}
 }
 
+// each calls tell whenever s is raised, until ctx, of following, ends. It returns
+// why that was: nil where it was to.
+func (s signal) each(ctx context.Context, tell func()) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return failure(ctx)
+		case <-s:
+			tell()
+		}
+	}
+}
+
 // watchObjects begins to follow the objects of a namespace that narrow selects.
 func watchObjects[T any](ctx context.Context, c *cluster, resource schema.GroupVersionResource, namespace string,
 	s signal, narrow func(*metav1.ListOptions),
