@@ -89,9 +89,7 @@ func (e *entry) keep(session string) *target {
 	var high float64
 	for i := range e.targets {
 		t := &e.targets[i]
-		// The top 53 bits, which a float64 holds, and a half: above 0, below 1.
-		draw := (float64(mix(h^t.seed)>>11) + 0.5) / (1 << 53)
-		if score := float64(t.weight) / -math.Log(draw); score > high {
+		if score := float64(t.weight) / -math.Log(unit(mix(h^t.seed))); score > high {
 			best, high = t, score
 		}
 	}

@@ -143,15 +143,20 @@ func TestPrefix_Weights(t *testing.T) {
 	}
 }
 
+// fills begins requests at addr for as long as they go there, and returns how many.
+func (s *script) fills(addr string) (n int) {
+	for s.r.Decide(asks(1, 3)).Endpoint == addr {
+		s.begins(addr, 1)
+		n++
+	}
+	return n
+}
+
 // The prompt that all have in common does not overrun its endpoint.
 func TestPrefix_LoadBound(t *testing.T) {
 	s := newScript(t, onePool(byPrefix, many(4)...))
 	first := s.r.Decide(asks(1, 3)).Endpoint
-	n := 0
-	for s.r.Decide(asks(1, 3)).Endpoint == first {
-		s.begins(first, 1)
-		n++
-	}
+	n := s.fills(first)
 	// At n requests the mean is n/4: 1.25·n/4 + 2 is below n from 3 on.
 	if n != 3 {
 		t.Errorf("got %d at the one endpoint while the others are idle, want 3", n)
@@ -206,11 +211,7 @@ func TestPrefix_SlowServer(t *testing.T) {
 		}
 		s.succeeds(a, 30, tpot)
 	}
-	n := 0
-	for s.r.Decide(asks(1, 3)).Endpoint == first {
-		s.begins(first, 1)
-		n++
-	}
+	n := s.fills(first)
 	// The mean is 40.6 tokens a second, its pace 80 ms · 40.6/s / 1.25 = 2.6: with one
 	// there, twice that is above 1 + 2 + 1.25/4.
 	if n != 1 {
