@@ -6,5 +6,5 @@ module=$here/collector
 version="v0.161.0 $(digest "$module"/go.mod "$module"/go.sum "$module"/main.go)"
 installed collector "$version" "$TOOLS/bin/collector" && exit 0
 begin collector "$version" "about 3 minutes on two cores"
-(cd "$module" && GOFLAGS='' CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$TOOLS/bin/collector" .) >"$log" 2>&1
+compile collector .
 done_with

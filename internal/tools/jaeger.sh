@@ -7,6 +7,5 @@ module=$here/jaeger
 version="v1.76.0 $(digest "$module"/go.mod "$module"/go.sum)"
 installed jaeger "$version" "$TOOLS/bin/jaeger" && exit 0
 begin jaeger "$version" "about 5 minutes on two cores"
-(cd "$module" && GOFLAGS='' CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$TOOLS/bin/jaeger" \
-	github.com/jaegertracing/jaeger/cmd/all-in-one) >"$log" 2>&1
+compile jaeger github.com/jaegertracing/jaeger/cmd/all-in-one
 done_with

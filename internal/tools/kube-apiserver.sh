@@ -8,7 +8,5 @@ module=$here/kube-apiserver
 version="$VERSION $(digest "$module"/go.mod "$module"/go.sum)"
 installed kube-apiserver "$version" "$TOOLS/bin/kube-apiserver" && exit 0
 begin kube-apiserver "$version" "about 7 minutes on two cores"
-(cd "$module" && GOFLAGS='' CGO_ENABLED=0 go build -trimpath \
-	-ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$VERSION" \
-	-o "$TOOLS/bin/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver) >"$log" 2>&1
+compile kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver "-X k8s.io/component-base/version.gitVersion=$VERSION"
 done_with

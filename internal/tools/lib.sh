@@ -26,6 +26,12 @@ begin() {
 	trap 'rc=$?; [ $rc -eq 0 ] || { tail -n 40 "$log" >&2; echo "tools: $name $version failed; all of the log: $log" >&2; }; exit $rc' EXIT
 }
 
+# compile PROGRAM PACKAGE [LDFLAGS] builds a program of the module $module, which
+# pins it: $TOOLS/bin/PROGRAM.
+compile() {
+	(cd "$module" && GOFLAGS='' CGO_ENABLED=0 go build -trimpath -ldflags "-s -w ${3:-}" -o "$TOOLS/bin/$1" "$2") >"$log" 2>&1
+}
+
 # done_with stamps what begin announced.
 done_with() {
 	echo "$version" >"$TOOLS/stamps/$name"

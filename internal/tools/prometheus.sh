@@ -8,5 +8,6 @@ cmd=github.com/prometheus/prometheus/cmd
 version="v0.316.0 $(digest "$module"/go.mod "$module"/go.sum)"
 installed prometheus "$version" "$TOOLS/bin/prometheus" "$TOOLS/bin/promtool" && exit 0
 begin prometheus "$version" "about 8 minutes on two cores"
-(cd "$module" && GOFLAGS='' CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$TOOLS/bin/" $cmd/prometheus $cmd/promtool) >"$log" 2>&1
+compile prometheus $cmd/prometheus
+compile promtool $cmd/promtool
 done_with
