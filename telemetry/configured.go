@@ -46,11 +46,7 @@ func (t *Telemetry) addConfig(c metric.Int64Counter, part string, n int64) {
 
 // ConfigCurrent says whether what runs is all that the configuration says.
 func (t *Telemetry) ConfigCurrent(current bool) {
-	var v int64
-	if current {
-		v = 1
-	}
-	t.config.current.Record(context.Background(), v)
+	t.config.current.Record(context.Background(), oneIf(current))
 }
 
 // pin admits names for good.

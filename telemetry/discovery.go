@@ -40,30 +40,16 @@ func discoveryMetrics() []Metric {
 // observeDiscovery shows what present returns, at each collection.
 func observeDiscovery(mt metric.Meter, g *guard, present func() []Discovery) error {
 	m := &maker{meter: mt}
-	gauge := func(c Metric) metric.Int64ObservableGauge {
-		g, err := mt.Int64ObservableGauge(c.Name, metric.WithUnit(c.Unit), metric.WithDescription(c.Description))
-		m.check(c, err)
-		return g
-	}
-	counter := func(c Metric) metric.Int64ObservableCounter {
-		o, err := mt.Int64ObservableCounter(c.Name, metric.WithUnit(c.Unit), metric.WithDescription(c.Description))
-		m.check(c, err)
-		return o
-	}
-	endpoints, current := gauge(mDiscoveryEndpoints), gauge(mDiscoveryCurrent)
-	changes, failures := counter(mDiscoveryChanges), counter(mDiscoveryFailures)
+	endpoints, current := m.observedGauge(mDiscoveryEndpoints), m.observedGauge(mDiscoveryCurrent)
+	changes, failures := m.observedCounter(mDiscoveryChanges), m.observedCounter(mDiscoveryFailures)
 	if m.err != nil {
 		return m.err
 	}
 	observe := func(_ context.Context, o metric.Observer) error {
 		for _, d := range present() {
 			pool := metric.WithAttributeSet(attribute.NewSet(keyPool.String(d.Pool)))
-			now := int64(0)
-			if d.Current {
-				now = 1
-			}
 			o.ObserveInt64(endpoints, int64(d.Endpoints), pool)
-			o.ObserveInt64(current, now, pool)
+			o.ObserveInt64(current, oneIf(d.Current), pool)
 			o.ObserveInt64(changes, d.Changes, pool)
 			o.ObserveInt64(failures, d.Failures, pool)
 		}

@@ -19,12 +19,9 @@ func observeEndpoints(mt metric.Meter, guard *guard, present func() []Endpoint) 
 	m := &maker{meter: mt}
 	g := &endpointGauges{
 		present:  present,
-		inFlight: m.upDown(mEndpointInFlight),
-		queue:    m.gauge(mEndpointQueue), kvUsage: m.gauge(mEndpointKVUsage),
+		inFlight: m.upDown(mEndpointInFlight), healthy: m.observedGauge(mEndpointHealthy),
+		queue: m.observedFloat(mEndpointQueue), kvUsage: m.observedFloat(mEndpointKVUsage),
 	}
-	var err error
-	g.healthy, err = mt.Int64ObservableGauge(mEndpointHealthy.Name, metric.WithDescription(mEndpointHealthy.Description))
-	m.check(mEndpointHealthy, err)
 	if m.err != nil {
 		return m.err
 	}
@@ -34,21 +31,11 @@ func observeEndpoints(mt metric.Meter, guard *guard, present func() []Endpoint) 
 	return nil
 }
 
-func (m *maker) gauge(c Metric) metric.Float64ObservableGauge {
-	g, err := m.meter.Float64ObservableGauge(c.Name, metric.WithUnit(c.Unit), metric.WithDescription(c.Description))
-	m.check(c, err)
-	return g
-}
-
 func (g *endpointGauges) observe(_ context.Context, o metric.Observer) error {
 	for _, e := range g.present() {
 		set := metric.WithAttributeSet(endpointKey{e.Pool, e.Address}.attributes())
-		healthy := int64(0)
-		if e.Healthy {
-			healthy = 1
-		}
 		o.ObserveInt64(g.inFlight, int64(e.InFlight), set)
-		o.ObserveInt64(g.healthy, healthy, set)
+		o.ObserveInt64(g.healthy, oneIf(e.Healthy), set)
 		if e.Queue.OK {
 			o.ObserveFloat64(g.queue, e.Queue.V, set)
 		}

@@ -62,10 +62,36 @@ func (m *maker) upDown(c Metric) metric.Int64ObservableUpDownCounter {
 	return i
 }
 
+func (m *maker) observedCounter(c Metric) metric.Int64ObservableCounter {
+	i, err := m.meter.Int64ObservableCounter(c.Name, metric.WithUnit(c.Unit), metric.WithDescription(c.Description))
+	m.check(c, err)
+	return i
+}
+
+func (m *maker) observedGauge(c Metric) metric.Int64ObservableGauge {
+	i, err := m.meter.Int64ObservableGauge(c.Name, metric.WithUnit(c.Unit), metric.WithDescription(c.Description))
+	m.check(c, err)
+	return i
+}
+
+func (m *maker) observedFloat(c Metric) metric.Float64ObservableGauge {
+	i, err := m.meter.Float64ObservableGauge(c.Name, metric.WithUnit(c.Unit), metric.WithDescription(c.Description))
+	m.check(c, err)
+	return i
+}
+
 func (m *maker) check(c Metric, err error) {
 	if err != nil {
 		m.err = errors.Join(m.err, fmt.Errorf("making the instrument %s: %w", c.Name, err))
 	}
+}
+
+// oneIf is the value of a gauge that answers yes or no.
+func oneIf(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // newInstruments makes the instruments. gaps holds the histograms of gaps; nil:

@@ -65,12 +65,11 @@ func (s *streamTokens) end(r *meter.Record) {
 // show zero.
 func observeLive(mt metric.Meter, g *guard, l *labels, live func() []meter.Live) error {
 	m := &maker{meter: mt}
-	o := &liveMetrics{active: m.upDown(mActive), streams: m.upDown(mStreamActive), labels: l, live: live, now: time.Now}
-	var err error
-	o.tokens, err = mt.Int64ObservableCounter(mStreamTokens.Name, metric.WithUnit(mStreamTokens.Unit), metric.WithDescription(mStreamTokens.Description))
-	m.check(mStreamTokens, err)
-	o.silence, err = mt.Float64ObservableGauge(mSilence.Name, metric.WithUnit(mSilence.Unit), metric.WithDescription(mSilence.Description))
-	m.check(mSilence, err)
+	o := &liveMetrics{
+		active: m.upDown(mActive), streams: m.upDown(mStreamActive),
+		tokens: m.observedCounter(mStreamTokens), silence: m.observedFloat(mSilence),
+		labels: l, live: live, now: time.Now,
+	}
 	if m.err != nil {
 		return m.err
 	}
