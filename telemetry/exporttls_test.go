@@ -215,32 +215,20 @@ func TestExportTLS_Exports(t *testing.T) {
 	h.TLS = server.server(t)
 	h.StartTLS()
 	defer h.Close()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := grpc.NewServer(grpc.Creds(credentials.NewTLS(server.server(t))), grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+	addr := serveGRPC(t, grpc.NewServer(grpc.Creds(credentials.NewTLS(server.server(t))), grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
 		overGRPC.Add(1)
 		if err := s.RecvMsg(&emptypb.Empty{}); err != nil {
 			return err
 		}
 		return s.SendMsg(&emptypb.Empty{})
-	}))
-	served := make(chan error, 1)
-	go func() { served <- g.Serve(l) }()
-	defer func() {
-		g.Stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	}()
+	})))
 
 	for _, pair := range append(f.environ(), "OTEL_EXPORTER_OTLP_CLIENT_KEY="+f.path("key")) {
 		name, value, _ := strings.Cut(pair, "=")
 		t.Setenv(name, value)
 	}
 	for endpoint, protocol := range map[string]string{
-		h.URL: protocolHTTP, "https://" + l.Addr().String(): protocolGRPC, "dns:///" + l.Addr().String(): protocolGRPC,
+		h.URL: protocolHTTP, "https://" + addr: protocolGRPC, "dns:///" + addr: protocolGRPC,
 	} {
 		t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
 		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)

@@ -172,21 +172,27 @@ func TestTemporary(t *testing.T) {
 // serveTraces serves s over gRPC until the test ends.
 func serveTraces(t *testing.T, s collectortrace.TraceServiceServer) (endpoint string) {
 	t.Helper()
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, served := grpc.NewServer(), make(chan struct{})
+	server := grpc.NewServer()
 	collectortrace.RegisterTraceServiceServer(server, s)
-	go func() {
-		defer close(served)
-		_ = server.Serve(ln)
-	}()
-	t.Cleanup(func() {
-		server.Stop()
-		<-served
+	return "http://" + serveGRPC(t, server)
+}
+
+// serveGRPC serves s until the test or the benchmark ends.
+func serveGRPC(tb testing.TB, s *grpc.Server) (addr string) {
+	tb.Helper()
+	ln, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	served := make(chan error)
+	go func() { served <- s.Serve(ln) }()
+	tb.Cleanup(func() {
+		s.Stop()
+		if err := <-served; err != nil {
+			tb.Error(err)
+		}
 	})
-	return "http://" + ln.Addr().String()
+	return ln.Addr().String()
 }
 
 // TestShutdownTwice: the second time there is nothing left to do.

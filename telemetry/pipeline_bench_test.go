@@ -4,7 +4,6 @@ package telemetry
 
 import (
 	"context"
-	"net"
 	"syscall"
 	"testing"
 	"time"
@@ -78,25 +77,12 @@ func cpu(b *testing.B) time.Duration {
 // discardOTLP is a collector that takes everything and reads nothing.
 func discardOTLP(b *testing.B) (endpoint string) {
 	b.Helper()
-	ln, err := (&net.ListenConfig{}).Listen(b.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	server, served := grpc.NewServer(grpc.ForceServerCodecV2(unread{}), grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+	return "http://" + serveGRPC(b, grpc.NewServer(grpc.ForceServerCodecV2(unread{}), grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
 		if err := s.RecvMsg(nil); err != nil {
 			return err
 		}
 		return s.SendMsg(nil)
-	})), make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = server.Serve(ln)
-	}()
-	b.Cleanup(func() {
-		server.Stop()
-		<-served
-	})
-	return "http://" + ln.Addr().String()
+	})))
 }
 
 // unread is a codec that looks at no message and sends empty ones.
