@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"log/slog"
 	"sync/atomic"
 
@@ -37,21 +36,6 @@ func (a *asker) apply(pools []config.Pool) {
 	}
 	a.pools.Store(&byName)
 	a.scraper.Refresh()
-}
-
-// start has the endpoints asked until end is called, whatever becomes of ctx:
-// requests are routed for as long as streams are waited for.
-func (a *asker) start(ctx context.Context) (end func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		a.scraper.Run(ctx)
-	}()
-	return func() {
-		cancel()
-		<-ended
-	}
 }
 
 func (a *asker) targets() []scrape.Target {

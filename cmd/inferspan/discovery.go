@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -29,21 +28,6 @@ func newDiscovery(router *route.Router, log *slog.Logger) discovery {
 // apply has the pools of c found where c says, and router know them.
 func (d discovery) apply(c config.Config, router *route.Router) error {
 	return d.Apply(sources(c), func() error { return router.Apply(routes(c)) })
-}
-
-// start finds endpoints until end is called, whatever becomes of ctx: requests
-// are routed for as long as streams are waited for.
-func (d discovery) start(ctx context.Context) (end func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		d.Run(ctx)
-	}()
-	return func() {
-		cancel()
-		<-ended
-	}
 }
 
 // missing says what of the pools is not known yet, for people; empty: nothing.

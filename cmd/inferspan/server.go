@@ -178,29 +178,38 @@ func (s *server) run(ctx context.Context, beside func(context.Context)) error {
 	ext, adm := make(chan error, 1), make(chan error, 1)
 	go func() { ext <- s.grpc.Serve(s.listener) }()
 	go func() { adm <- s.admin.Serve(adminListener) }()
-	besideCtx, endBeside := context.WithCancel(ctx)
-	besideEnded := make(chan struct{})
-	go func() {
-		defer close(besideEnded)
-		beside(besideCtx)
-	}()
-	endAsking, endDiscovery := s.asker.start(ctx), s.discovery.start(ctx)
+	endBeside := background(ctx, beside)
+	// Requests are routed for as long as streams are waited for.
+	beyond := context.WithoutCancel(ctx)
+	endAsking, endDiscovery := background(beyond, s.asker.scraper.Run), background(beyond, s.discovery.Run)
 
 	s.serving(ctx, ext, adm)
 	endBeside()
-	<-besideEnded
 	s.setReady(false)
 	s.log.Info("drain", "exchanges", len(s.service.Live()), "timeout", time.Duration(s.drainTimeout.Load()).String())
-	ctx = context.WithoutCancel(ctx)
-	s.drain(ctx)
+	s.drain(beyond)
 	endAsking()
 	endDiscovery()
-	s.flush(ctx)
+	s.flush(beyond)
 	var failure error
 	if err := <-ext; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		failure = fmt.Errorf("serve ext_proc on %s: %w", address(s.listener), err)
 	}
 	return errors.Join(failure, <-adm)
+}
+
+// background has run at work until end is called, which returns when it has ended.
+func background(ctx context.Context, run func(context.Context)) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
 // serving is ready as soon as the endpoints of all pools are known, and returns
