@@ -77,20 +77,23 @@ func (n *name) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 // headless Service: requests go to the servers that it has, streams to one that
 // has left go on to their end.
 func TestDiscoveryByName(t *testing.T) {
-	eachRouted(t, func(t *testing.T, e *edge) {
-		_, port, err := net.SplitHostPort(e.servers[0])
-		e.must(err)
-		// The name has one port, so the second server has another address.
-		second, err := testkit.NewVLLM(testkit.VLLMOptions{Addr: "127.0.0.2:" + port, Choose: e.choose, Keep: 1000})
-		e.must(err)
-		t.Cleanup(func() { _ = second.Close() })
-		e.vllm[1], e.servers[1] = second, second.Addr()
-		n := serveName(t)
-		n.is(dns.RcodeSuccess, "127.0.0.1")
-		_, dnsPort, err := net.SplitHostPort(n.addr)
-		e.must(err)
-		e.adapt = strings.NewReplacer(
-			"- name: vllm\n    type: STATIC\n", `- name: vllm
+	for _, form := range deciding {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			e := newEdge(t, form)
+			_, port, err := net.SplitHostPort(e.servers[0])
+			e.must(err)
+			// The name has one port, so the second server has another address.
+			second, err := testkit.NewVLLM(testkit.VLLMOptions{Addr: "127.0.0.2:" + port, Choose: e.choose, Keep: 1000})
+			e.must(err)
+			t.Cleanup(func() { _ = second.Close() })
+			e.vllm[1], e.servers[1] = second, second.Addr()
+			n := serveName(t)
+			n.is(dns.RcodeSuccess, "127.0.0.1")
+			_, dnsPort, err := net.SplitHostPort(n.addr)
+			e.must(err)
+			e.adapt = strings.NewReplacer(
+				"- name: vllm\n    type: STATIC\n", `- name: vllm
     cluster_type:
       name: envoy.cluster.dns
       typed_config:
@@ -104,46 +107,47 @@ func TestDiscoveryByName(t *testing.T) {
             resolvers: [{socket_address: {address: 127.0.0.1, port_value: `+dnsPort+`}}]
             dns_resolver_options: {no_default_search_domain: true}
 `,
-			endpointLines("127.0.0.1:"+port, "127.0.0.2:"+port), endpointLines("vllm.test:"+port),
-		)
-		e.startInferspan(fmt.Sprintf(`pools:
+				endpointLines("127.0.0.1:"+port, "127.0.0.2:"+port), endpointLines("vllm.test:"+port),
+			)
+			e.startInferspan(fmt.Sprintf(`pools:
 - name: default
   discover: {dns: {name: vllm.test., port: %s, server: %q, min_interval: 100ms, keep_absent: 1s}}
   scrape: {enabled: false}
   health: {enabled: false}
 `, port, n.addr))
-		e.startEnvoy()
-		e.goesTo(t, 0)
+			e.startEnvoy()
+			e.goesTo(t, 0)
 
-		s, call := chatScript("named", nil), chatCall()
-		gate := make(chan struct{})
-		s.Pieces[1].After = gate
-		call.OnPiece = func(body []byte) {
-			if bytes.Equal(body, s.Pieces[0].Data) {
-				n.is(dns.RcodeSuccess, "127.0.0.2")
-				e.goesTo(t, 1)
-				close(gate)
+			s, call := chatScript("named", nil), chatCall()
+			gate := make(chan struct{})
+			s.Pieces[1].After = gate
+			call.OnPiece = func(body []byte) {
+				if bytes.Equal(body, s.Pieces[0].Data) {
+					n.is(dns.RcodeSuccess, "127.0.0.2")
+					e.goesTo(t, 1)
+					close(gate)
+				}
 			}
-		}
-		if x := e.mustPlay(t, s, call); x.Status != http.StatusOK || x.Broken || !bytes.Equal(x.Body, s.Body()) {
-			t.Errorf("the stream under way: status %d, broken %t, %d of %d bytes", x.Status, x.Broken, len(x.Body), len(s.Body()))
-		}
-		// What can't be told changes nothing.
-		n.is(dns.RcodeServerFailure)
-		line := e.inferspanSays(t, "endpoints can't be discovered")
-		if !strings.Contains(line, "it answers SERVFAIL") {
-			t.Errorf("the log says %s", line)
-		}
-		e.goesTo(t, 1)
-		// That there is nothing empties the pool, after a while.
-		n.is(dns.RcodeNameError)
-		e.inferspanSays(t, `"effect":"none is left"`)
-		x := e.mustPlay(t, chatScript("nowhere", nil), chatCall())
-		if x.Status != http.StatusServiceUnavailable || x.Header.Get("x-inferspan-reason") != "no_endpoint" {
-			t.Errorf("a name that is gone: status %d, reason %q", x.Status, x.Header.Get("x-inferspan-reason"))
-		}
-		e.unmeasured(x.id)
-	})
+			if x := e.mustPlay(t, s, call); x.Status != http.StatusOK || x.Broken || !bytes.Equal(x.Body, s.Body()) {
+				t.Errorf("the stream under way: status %d, broken %t, %d of %d bytes", x.Status, x.Broken, len(x.Body), len(s.Body()))
+			}
+			// What can't be told changes nothing.
+			n.is(dns.RcodeServerFailure)
+			line := e.inferspanSays(t, "endpoints can't be discovered")
+			if !strings.Contains(line, "it answers SERVFAIL") {
+				t.Errorf("the log says %s", line)
+			}
+			e.goesTo(t, 1)
+			// That there is nothing empties the pool, after a while.
+			n.is(dns.RcodeNameError)
+			e.inferspanSays(t, `"effect":"none is left"`)
+			x := e.mustPlay(t, chatScript("nowhere", nil), chatCall())
+			if x.Status != http.StatusServiceUnavailable || x.Header.Get("x-inferspan-reason") != "no_endpoint" {
+				t.Errorf("a name that is gone: status %d, reason %q", x.Status, x.Header.Get("x-inferspan-reason"))
+			}
+			e.unmeasured(x.id)
+		})
+	}
 }
 
 // goesTo waits until requests are routed to, and served by, the server i.

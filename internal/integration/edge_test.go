@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -26,10 +27,14 @@ const (
 	splitDuplex = "split-duplex"
 )
 
-var forms = []string{inline, duplex, observe, split, splitDuplex}
+// forms are all of them, deciding those that decide where requests go.
+var (
+	forms    = []string{inline, duplex, observe, split, splitDuplex}
+	deciding = []string{inline, duplex, split, splitDuplex}
+)
 
 // routed tells whether a form decides where requests go.
-func routed(form string) bool { return form != observe }
+func routed(form string) bool { return slices.Contains(deciding, form) }
 
 // whole tells whether a form has the request in one piece before it decides, and
 // streams whether it decides while the request's pieces go through it.
@@ -97,21 +102,6 @@ models:
 - {name: renamed, targets: [{pool: %[1]s, model: tiny}]}
 - {name: drained, targets: [{pool: drained}]}
 `, pool, e.servers[0], e.servers[1])
-}
-
-// eachRouted runs f for each form that decides where requests go, on an edge of
-// its own that has its model servers and no more.
-func eachRouted(t *testing.T, f func(t *testing.T, e *edge)) {
-	t.Helper()
-	for _, form := range forms {
-		if !routed(form) {
-			continue
-		}
-		t.Run(form, func(t *testing.T) {
-			t.Parallel()
-			f(t, newEdge(t, form))
-		})
-	}
 }
 
 // newEdge starts the model servers and the receiver.

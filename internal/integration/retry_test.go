@@ -19,11 +19,14 @@ const retrying = "retry_policy: {retry_on: connect-failure, num_retries: 3}"
 // TestRetries has the picked server refuse connections: Envoy goes down the list
 // that it was given, in order. Who served is credited, and the tries are counted.
 func TestRetries(t *testing.T) {
-	eachRouted(t, func(t *testing.T, e *edge) {
-		dead := refusing(t)
-		first := endpointLines(e.servers[0])
-		e.adapt = strings.NewReplacer("idle_timeout: 1800s}", "idle_timeout: 1800s, "+retrying+"}", first, endpointLines(dead)+first)
-		e.startInferspan(fmt.Sprintf(`pools:
+	for _, form := range deciding {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			e := newEdge(t, form)
+			dead := refusing(t)
+			first := endpointLines(e.servers[0])
+			e.adapt = strings.NewReplacer("idle_timeout: 1800s}", "idle_timeout: 1800s, "+retrying+"}", first, endpointLines(dead)+first)
+			e.startInferspan(fmt.Sprintf(`pools:
 - name: default
   endpoints: [{address: %q, weight: 1000}, %q, %q]
   fallback_endpoints: 3
@@ -31,32 +34,33 @@ func TestRetries(t *testing.T) {
   scrape: {enabled: false}
   health: {enabled: false}
 `, dead, e.vllm[0].Addr(), e.vllm[1].Addr()))
-		e.startEnvoy()
-		for range 6 {
-			x := e.mustPlay(t, chatScript("retried", nil), chatCall())
-			if x.Status != http.StatusOK || x.Broken {
-				t.Fatalf("status %d, broken %t", x.Status, x.Broken)
+			e.startEnvoy()
+			for range 6 {
+				x := e.mustPlay(t, chatScript("retried", nil), chatCall())
+				if x.Status != http.StatusOK || x.Broken {
+					t.Fatalf("status %d, broken %t", x.Status, x.Broken)
+				}
+				up := e.upstream(t, x.id)
+				list := strings.Split(up.Header.Get("x-gateway-destination-endpoint"), ",")
+				if len(list) != 3 || list[0] != dead {
+					t.Fatalf("the list is %q, want %q before two others", list, dead)
+				}
+				r := e.record(t, x.id)
+				route, _ := r["route"].(map[string]any)
+				if route["endpoint"] != dead || route["served"] != list[1] || route["attempts"] != 2.0 {
+					t.Errorf("picked %v, served %v, %v attempts; want %s, then %s, the second of the list", route["endpoint"], route["served"], route["attempts"], dead, list[1])
+				}
+				if !e.servedBy(list[1], x.id) {
+					t.Errorf("%s did not get the request", list[1])
+				}
+				if span := e.span(t, x.id); !testkit.HasAttrs(span.GetAttributes(), map[string]any{
+					"inferspan.endpoint": dead, "inferspan.served": list[1], "inferspan.attempts": int64(2),
+				}) {
+					t.Errorf("the span says %v", span.GetAttributes())
+				}
 			}
-			up := e.upstream(t, x.id)
-			list := strings.Split(up.Header.Get("x-gateway-destination-endpoint"), ",")
-			if len(list) != 3 || list[0] != dead {
-				t.Fatalf("the list is %q, want %q before two others", list, dead)
-			}
-			r := e.record(t, x.id)
-			route, _ := r["route"].(map[string]any)
-			if route["endpoint"] != dead || route["served"] != list[1] || route["attempts"] != 2.0 {
-				t.Errorf("picked %v, served %v, %v attempts; want %s, then %s, the second of the list", route["endpoint"], route["served"], route["attempts"], dead, list[1])
-			}
-			if !e.servedBy(list[1], x.id) {
-				t.Errorf("%s did not get the request", list[1])
-			}
-			if span := e.span(t, x.id); !testkit.HasAttrs(span.GetAttributes(), map[string]any{
-				"inferspan.endpoint": dead, "inferspan.served": list[1], "inferspan.attempts": int64(2),
-			}) {
-				t.Errorf("the span says %v", span.GetAttributes())
-			}
-		}
-	})
+		})
+	}
 }
 
 // TestTimesBeginAtTheFirstTry has the picked server keep a request for a while and
@@ -134,28 +138,32 @@ func (e *edge) servedBy(addr, id string) bool {
 // TestOriginalDestination has an Envoy without a list of its own go where the
 // metadata says, as gateways do that find endpoints by the picker alone.
 func TestOriginalDestination(t *testing.T) {
-	eachRouted(t, func(t *testing.T, e *edge) {
-		e.adapt = originalDestination{}
-		e.startInferspan(e.config("default"))
-		e.startEnvoy()
-		seen := map[string]int{}
-		for range 8 {
-			x := e.mustPlay(t, chatScript("dst", nil), chatCall())
-			if x.Status != http.StatusOK || x.Broken {
-				t.Fatalf("status %d, broken %t", x.Status, x.Broken)
+	for _, form := range deciding {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			e := newEdge(t, form)
+			e.adapt = originalDestination{}
+			e.startInferspan(e.config("default"))
+			e.startEnvoy()
+			seen := map[string]int{}
+			for range 8 {
+				x := e.mustPlay(t, chatScript("dst", nil), chatCall())
+				if x.Status != http.StatusOK || x.Broken {
+					t.Fatalf("status %d, broken %t", x.Status, x.Broken)
+				}
+				route, _ := e.record(t, x.id)["route"].(map[string]any)
+				picked, _ := route["endpoint"].(string)
+				if route["served"] != picked || !e.servedBy(picked, x.id) {
+					t.Errorf("picked %v, served %v", picked, route["served"])
+				}
+				seen[picked]++
 			}
-			route, _ := e.record(t, x.id)["route"].(map[string]any)
-			picked, _ := route["endpoint"].(string)
-			if route["served"] != picked || !e.servedBy(picked, x.id) {
-				t.Errorf("picked %v, served %v", picked, route["served"])
+			if len(seen) != 2 {
+				t.Errorf("the requests went to %v, want both servers", seen)
 			}
-			seen[picked]++
-		}
-		if len(seen) != 2 {
-			t.Errorf("the requests went to %v, want both servers", seen)
-		}
-		t.Run("spoofed destination", e.spoofed)
-	})
+			t.Run("spoofed destination", e.spoofed)
+		})
+	}
 }
 
 // originalDestination replaces the cluster vllm of a configuration by one that
