@@ -74,10 +74,7 @@ func sources(c config.Config) map[string]discover.Source {
 func source(d config.Discover, k config.Kubernetes) discover.Source {
 	switch {
 	case d.File != nil:
-		return discover.File{Path: d.File.Path, Parse: func(data []byte) ([]route.Endpoint, error) {
-			list, err := config.ParseEndpoints(d.File.Path, data)
-			return endpoints(list), err
-		}}
+		return discover.File{Path: d.File.Path, Format: listed{}}
 	case d.DNS != nil:
 		return discover.DNS{
 			Name: d.DNS.Name, Record: d.DNS.Record, Port: d.DNS.Port, Server: string(d.DNS.Server),
@@ -89,6 +86,15 @@ func source(d config.Discover, k config.Kubernetes) discover.Source {
 	default: // the configuration has exactly one
 		return kube.Service{Name: d.Service.Name, Namespace: d.Service.Namespace, Port: d.Service.Port, Kubeconfig: k.Kubeconfig}
 	}
+}
+
+// listed is the form of the key endpoints.
+type listed struct{}
+
+// Parse implements discover.Format.
+func (listed) Parse(path string, data []byte) ([]route.Endpoint, error) {
+	list, err := config.ParseEndpoints(path, data)
+	return endpoints(list), err
 }
 
 func endpoints(list []config.Endpoint) []route.Endpoint {

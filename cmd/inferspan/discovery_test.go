@@ -3,12 +3,12 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/inferspan/inferspan/internal/config"
@@ -87,7 +87,7 @@ func TestSources(t *testing.T) {
 	}
 	const k = "/etc/inferspan/kubeconfig"
 	want := map[string]discover.Source{
-		"file": discover.File{Path: "/etc/inferspan/endpoints.yaml"},
+		"file": discover.File{Path: "/etc/inferspan/endpoints.yaml", Format: listed{}},
 		"dns": discover.DNS{
 			Name: "vllm.default.svc.cluster.local", Record: "A", Port: 8000,
 			MinInterval: time.Second, MaxInterval: 5 * time.Minute, KeepAbsent: 30 * time.Second, KeepFailed: time.Hour,
@@ -100,8 +100,11 @@ func TestSources(t *testing.T) {
 		"service": kube.Service{Name: "vllm", Port: "http", Kubeconfig: k},
 	}
 	got := sources(c)
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(discover.File{}, "Parse")); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+	if !reflect.DeepEqual(got, sources(c)) {
+		t.Error("the same configuration has other sources: each reload would run them anew")
 	}
 	for _, p := range routes(c).Pools {
 		wantSource := ""

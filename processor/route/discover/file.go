@@ -21,9 +21,15 @@ const maxFile = 4 << 20
 
 // File is a file that holds endpoints.
 type File struct {
-	Path string
-	// Parse reads what the file holds.
-	Parse func(data []byte) ([]route.Endpoint, error)
+	Path   string
+	Format Format
+}
+
+// Format is how a file says its endpoints. It is a value rather than a function,
+// which is never equal to another: sources that are equal are not run anew.
+type Format interface {
+	// Parse reads what the file at path holds; path is for errors.
+	Parse(path string, data []byte) ([]route.Endpoint, error)
 }
 
 // String implements Source.
@@ -52,7 +58,7 @@ func (f File) Run(ctx context.Context, to Sink) error {
 func (f File) take(c content, to Sink) {
 	endpoints, err := []route.Endpoint(nil), c.err
 	if err == nil {
-		endpoints, err = f.Parse(c.data)
+		endpoints, err = f.Format.Parse(f.Path, c.data)
 	}
 	if err != nil {
 		to.Failed(fmt.Errorf("read the endpoints: %w", err))

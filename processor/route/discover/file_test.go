@@ -13,8 +13,10 @@ import (
 	"github.com/inferspan/inferspan/processor/route"
 )
 
-// parseLines takes one endpoint a line, and an end that says so.
-func parseLines(data []byte) ([]route.Endpoint, error) {
+// lines has one endpoint a line, and an end that says so.
+type lines struct{}
+
+func (lines) Parse(_ string, data []byte) ([]route.Endpoint, error) {
 	text, whole := strings.CutSuffix(string(data), "end")
 	if !whole {
 		return nil, errors.New("no end")
@@ -37,7 +39,7 @@ func put(t *testing.T, file, text string) {
 // two looks.
 func watchFile(t *testing.T, file string, during func(h *heard)) {
 	t.Helper()
-	follow(t, File{Path: file, Parse: parseLines}, func(h *heard) {
+	follow(t, File{Path: file, Format: lines{}}, func(h *heard) {
 		bubble.Pass(time.Second)
 		during(h)
 	})

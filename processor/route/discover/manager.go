@@ -50,7 +50,8 @@ func New(router Router, log *slog.Logger) *Manager {
 	return &Manager{router: router, log: log, running: map[string]*running{}, synced: make(chan struct{})}
 }
 
-// Apply has these sources run, by the name of their pool, and no others. commit
+// Apply has these sources run, by the name of their pool, and no others. One that
+// is deeply equal to the one that runs is that one, and goes on. commit
 // is called before, while no source is heard: it has the router know the pools.
 // With its error nothing has changed.
 func (m *Manager) Apply(sources map[string]Source, commit func() error) error {
