@@ -66,6 +66,11 @@ func TestFrozenObserver(t *testing.T) {
 	passed, held := p.standstill(t, &arrived)
 	held -= before
 	small := p.mustPlay(t, chatScript("meanwhile", nil), chatCall())
+	select {
+	case <-done:
+		t.Fatal("the response went on before the small exchange was over: it shows nothing")
+	default:
+	}
 	stood := time.Now()
 	x := <-done
 
@@ -74,15 +79,16 @@ func TestFrozenObserver(t *testing.T) {
 	if x.Broken || !bytes.Equal(x.Body, s.Body()) {
 		t.Errorf("%d of %d bytes, broken %t", len(x.Body), len(s.Body()), x.Broken)
 	}
-	if small.Broken || small.EndAt > 2*time.Second {
-		t.Errorf("a small exchange took %v, broken %t", small.EndAt, small.Broken)
+	if small.Broken {
+		t.Error("the small exchange broke off")
 	}
 	if passed < 8<<20 || held > 64<<20 {
 		t.Errorf("%d bytes came, Envoy held %d; want 8 MiB or more, 64 MiB at most", passed, held)
 	}
-	// Envoy pings the observer every 10 s and waits 5 s for the answer.
-	if took := time.Since(stood); took > 20*time.Second {
-		t.Errorf("the rest came after %v", took)
+	// What ends the standstill is Envoy's ping, which the observer does not answer.
+	const pings = "cluster.inferspan_observe.http2.keepalive_timeout"
+	if n, err := p.envoy.Stat(t.Context(), pings); err != nil || n == 0 {
+		t.Errorf("%s is %d, %v; want 1 or more", pings, n, err)
 	}
 }
 
