@@ -20,6 +20,7 @@ import (
 	"bytes"
 
 	"github.com/inferspan/inferspan/processor/dialect"
+	"github.com/inferspan/inferspan/processor/sse"
 )
 
 // DefaultMaxEvent is the largest event, in bytes, where New is given none.
@@ -83,8 +84,7 @@ func (h *Hider) Overflows() int64 { return h.large }
 // Write takes the next bytes of the stream and appends to dst what the client
 // gets of them, and of those before.
 func (h *Hider) Write(dst, frame []byte) []byte {
-	// Where the next LF and CR stand; outdated when below at.
-	lf, cr := -1, -1
+	ends := sse.NewLineEnds()
 	for at := 0; at < len(frame); {
 		if h.afterCR {
 			h.afterCR = false
@@ -94,13 +94,7 @@ func (h *Hider) Write(dst, frame []byte) []byte {
 				continue
 			}
 		}
-		if lf < at {
-			lf = indexFrom(frame, at, '\n')
-		}
-		if cr < at {
-			cr = indexFrom(frame, at, '\r')
-		}
-		end := min(lf, cr)
+		end := ends.Next(frame, at)
 		if end == len(frame) {
 			return h.hold(dst, frame[at:])
 		}
@@ -122,13 +116,6 @@ func (h *Hider) Close(dst []byte) []byte {
 		return h.release(h.endEvent(dst))
 	}
 	return h.release(dst)
-}
-
-func indexFrom(b []byte, from int, c byte) int {
-	if i := bytes.IndexByte(b[from:], c); i >= 0 {
-		return from + i
-	}
-	return len(b)
 }
 
 // endCRLF takes the LF of a line that ended in CR.

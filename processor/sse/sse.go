@@ -12,8 +12,6 @@
 // lacks its blank line.
 package sse
 
-import "bytes"
-
 const (
 	// DefaultMaxEvent is the largest event, in bytes, where New is given none.
 	DefaultMaxEvent = 1 << 20
@@ -44,10 +42,7 @@ type Parser struct {
 
 	frame []byte
 	pos   int
-	// lf and cr are where the next LF and CR stand in frame, len(frame) for
-	// none; outdated when below pos. Each byte is so looked at once for each,
-	// whatever kind of line end the stream uses.
-	lf, cr int
+	ends  LineEnds // of frame
 
 	// bom counts the bytes of a byte order mark that were seen at the very
 	// start; from len(byteOrderMark) on it is no longer looked for.
@@ -103,7 +98,7 @@ func (p *Parser) Overflows() int64 { return p.overflows }
 // kept.
 func (p *Parser) Push(frame []byte) {
 	p.clearReturned()
-	p.frame, p.pos, p.lf, p.cr = frame, 0, -1, -1
+	p.frame, p.pos, p.ends = frame, 0, NewLineEnds()
 }
 
 // Next returns the next event that is complete, or false when the bytes that
@@ -121,7 +116,7 @@ func (p *Parser) Next() (Event, bool) {
 				continue
 			}
 		}
-		end := p.lineEnd()
+		end := p.ends.Next(p.frame, p.pos)
 		piece := p.frame[p.pos:end]
 		if end == len(p.frame) {
 			p.pos = end
@@ -158,24 +153,6 @@ func (p *Parser) Finish() (Event, bool) {
 func (p *Parser) event() Event {
 	p.returned = true
 	return Event{Type: p.eventType, Data: p.data}
-}
-
-// lineEnd returns where the next line end stands in the frame, or its length.
-func (p *Parser) lineEnd() int {
-	if p.lf < p.pos {
-		p.lf = indexFrom(p.frame, p.pos, '\n')
-	}
-	if p.cr < p.pos {
-		p.cr = indexFrom(p.frame, p.pos, '\r')
-	}
-	return min(p.lf, p.cr)
-}
-
-func indexFrom(b []byte, from int, c byte) int {
-	if i := bytes.IndexByte(b[from:], c); i >= 0 {
-		return from + i
-	}
-	return len(b)
 }
 
 // skipByteOrderMark passes over the mark at the very start of the stream,
