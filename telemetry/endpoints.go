@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -109,11 +110,7 @@ func (s *endpointStore) first(l *meter.Labels, ttft time.Duration) (folded bool)
 
 // end takes an exchange that ended.
 func (s *endpointStore) end(r *meter.Record) (folded bool) {
-	server := r.Route.Served
-	if server == "" {
-		server = r.Route.Endpoint
-	}
-	return s.to(r.Route.Pool, server, func(e *endpointTotals) {
+	return s.to(r.Route.Pool, cmp.Or(r.Route.Served, r.Route.Endpoint), func(e *endpointTotals) {
 		e.requests[string(r.Outcome)]++
 		if r.Class() == meter.ClassDone {
 			for _, sample := range r.TPOT {

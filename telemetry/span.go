@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"slices"
@@ -210,11 +211,7 @@ func appendRoute(kvs []attribute.KeyValue, r meter.Route) []attribute.KeyValue {
 	a.text(keyPool, r.Pool)
 	a.text(keyEndpoint, r.Endpoint)
 	a.text(keyServed, r.Served)
-	server := r.Served
-	if server == "" {
-		server = r.Endpoint
-	}
-	if host, port, err := net.SplitHostPort(server); err == nil {
+	if host, port, err := net.SplitHostPort(cmp.Or(r.Served, r.Endpoint)); err == nil {
 		a.text(keyServerAddress, host)
 		if n, err := strconv.Atoi(port); err == nil {
 			a = append(a, keyServerPort.Int(n))
