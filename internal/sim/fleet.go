@@ -92,7 +92,7 @@ func simulate(l law, s scenario) (outcome, error) {
 // rules are those of a configuration that says nothing but the policy.
 func rules(policy string) route.Rules {
 	return route.Rules{
-		Policy: policy, SlowStart: 10 * time.Second, PanicThreshold: .2,
+		Policy: policy, LoadBound: route.DefaultLoadBound, SlowStart: 10 * time.Second, PanicThreshold: .2,
 		Eject: route.Eject{Failures: 5, Rate: .5, Base: 10 * time.Second, Max: 5 * time.Minute, Share: .5},
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/inferspan/inferspan/internal/config"
+	"github.com/inferspan/inferspan/processor/route"
 )
 
 const streams = "../testkit/testdata/streams"
@@ -196,5 +199,25 @@ func TestRun(t *testing.T) {
 	}
 	if code := run([]string{"--recordings", t.TempDir()}, &out, &errs); code != 1 {
 		t.Errorf("without recordings: exit %d, want 1", code)
+	}
+}
+
+// What is simulated is what a configuration gets that names a policy and no more.
+func TestRulesAreTheDefaults(t *testing.T) {
+	c, err := config.Parse("defaults", []byte("pools: [{name: default, endpoints: [10.0.0.1:8000], policy: prefix}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.Pools[0]
+	want := route.Rules{
+		Policy: p.Policy, Fallbacks: p.FallbackEndpoints - 1, LoadBound: float64(p.LoadBound), SlowStart: p.SlowStart,
+		PanicThreshold: float64(p.PanicThreshold),
+		Eject: route.Eject{
+			Failures: p.Eject.Failures, Rate: float64(p.Eject.FailureShare),
+			Base: p.Eject.Time, Max: p.Eject.MaxTime, Share: float64(p.Eject.MaxShare),
+		},
+	}
+	if got := rules("prefix"); got != want {
+		t.Errorf("simulated is %+v, the defaults are %+v", got, want)
 	}
 }
