@@ -120,9 +120,9 @@ func (j *Join) Add(e *wire.LogEntry) {
 	key, hasKey := j.key(e.RequestID, e.Start)
 	settled := func() {}
 	j.mu.Lock()
-	x, several := j.fitting(key, hasKey, hasSpan)
-	if hasSpan && j.spans[span] != nil {
-		x, several = j.spans[span], false
+	x, several := j.spans[span], false
+	if x == nil && hasKey {
+		x, several = j.fitting(key, hasSpan)
 	}
 	switch {
 	case several:
@@ -131,12 +131,11 @@ func (j *Join) Add(e *wire.LogEntry) {
 		settled = j.give(x, a)
 	case hasKey && j.keptBy[key] != nil:
 		j.keptBy[key].twice = true
-		if !hasSpan {
+		if hasSpan {
+			j.keep(&keptEntry{span: span, account: a})
+		} else {
 			j.c.Unmatched(ReasonAmbiguous)
-			break
 		}
-		key = requestKey{}
-		fallthrough
 	default:
 		j.keep(&keptEntry{key: key, span: span, account: a})
 	}
@@ -146,10 +145,7 @@ func (j *Join) Add(e *wire.LogEntry) {
 
 // fitting returns the exchange that an entry with key fits: one that no other span
 // id is known of. The caller holds mu.
-func (j *Join) fitting(key requestKey, hasKey, hasSpan bool) (x *Exchange, several bool) {
-	if !hasKey {
-		return nil, false
-	}
+func (j *Join) fitting(key requestKey, hasSpan bool) (x *Exchange, several bool) {
 	for e := j.requests[key]; e != nil; e = e.same {
 		if hasSpan && e.span != [8]byte{} {
 			continue
@@ -162,13 +158,15 @@ func (j *Join) fitting(key requestKey, hasKey, hasSpan bool) (x *Exchange, sever
 	return x, false
 }
 
-// spanID reads a span id of 16 hex digits.
+// spanID reads a span id of 16 hex digits; what is none is the zero one.
 func spanID(text string) (id [8]byte, ok bool) {
 	if len(text) != hex.EncodedLen(len(id)) {
 		return id, false
 	}
-	_, err := hex.Decode(id[:], []byte(text))
-	return id, err == nil && id != [8]byte{}
+	if _, err := hex.Decode(id[:], []byte(text)); err != nil {
+		return [8]byte{}, false
+	}
+	return id, id != [8]byte{}
 }
 
 func (j *Join) key(requestID string, start time.Time) (k requestKey, ok bool) {

@@ -178,6 +178,19 @@ func TestSpanID(t *testing.T) {
 	})
 }
 
+// Of a span id that is broken nothing counts, not even its beginning.
+func TestBrokenSpanID(t *testing.T) {
+	scripted(t, Config{}, func(b *bench) {
+		e := entry("r", 7)
+		e.SpanID = spanAText[:14] + "zz"
+		b.Add(e)
+		b.Open("s", at, b.live("x")).Identify(spanA)
+		b.want()
+		b.Open("r", at, b.live("y"))
+		b.want("0s y live 7")
+	})
+}
+
 // An observed exchange may get its span id after its entry came, and may never
 // get one: its request was decided on elsewhere.
 func TestSpanIDOfAnother(t *testing.T) {
