@@ -37,18 +37,10 @@ func rewriteLater(first int, name string, pieces ...[]byte) []byte {
 	return w.Close(out)
 }
 
-// rewrite feeds the pieces to a Rewriter.
+// rewrite is what becomes of a body that comes in these pieces.
 func rewrite(name string, pieces ...[]byte) []byte {
-	w := dialect.NewEditor(dialect.Chat, setModel(name))
-	var out []byte
-	for _, piece := range pieces {
-		p := bytes.Clone(piece)
-		out = w.Write(out, p)
-		for i := range p {
-			p[i] = '#'
-		}
-	}
-	return w.Close(out)
+	out, _ := edit(setModel(name), pieces...)
+	return out
 }
 
 func TestRewrite(t *testing.T) {
