@@ -72,11 +72,7 @@ func readRequestHead(hs []wire.Header, sessions []string) requestHead {
 		case traceparentHeader:
 			h.traceparent = strings.Clone(e.Value)
 		case tracestateHeader:
-			// Several are one list, in order.
-			if h.tracestate != "" {
-				h.tracestate += ","
-			}
-			h.tracestate += e.Value
+			h.tracestate = joined(h.tracestate, e.Value)
 		case baggageHeader:
 			h.baggage = true
 		case "content-type":
@@ -123,7 +119,7 @@ func readResponseHead(hs []wire.Header) responseHead {
 	return h
 }
 
-// joined is a list whose members came in several headers, copied.
+// joined is a list whose members came in several headers, in order, copied.
 func joined(list, more string) string {
 	if list == "" {
 		return strings.Clone(more)
