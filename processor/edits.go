@@ -61,7 +61,7 @@ func (x *exchange) beginEdits(h *responseHead) {
 	hides := r.usage.Any() && s.stream && h.status == http.StatusOK
 	restores := r.alias != "" && h.status/100 == 2 && (s.stream || isMedia(h.contentType, "application/json"))
 	// The server was told not to code it. Out of a coded answer nothing can be cut.
-	if coded := h.contentEncoding != "" && h.contentEncoding != identity; coded {
+	if h.contentEncoding != "" && h.contentEncoding != identity {
 		if hides {
 			x.count(countUnhidden)
 		}

@@ -107,17 +107,15 @@ func (s *Service) drain() []*loop {
 func (s *Service) empty() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.streams) == 0 {
+		none := make(chan struct{})
+		close(none)
+		return none
+	}
 	if s.none == nil {
 		s.none = make(chan struct{})
-		if len(s.streams) == 0 {
-			close(s.none)
-		}
 	}
-	none := s.none
-	if len(s.streams) == 0 {
-		s.none = nil
-	}
-	return none
+	return s.none
 }
 
 func (s *Service) enter(l *loop) {

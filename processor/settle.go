@@ -32,11 +32,7 @@ func (s *Service) logs(ss grpc.ServerStream) error {
 // takeEntries joins what comes. A panic in it ends the stream: Envoy opens
 // another.
 func (s *Service) takeEntries(stream *wire.LogStream) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.panicked("access log", p)
-		}
-	}()
+	defer s.caught("access log")
 	var entries []wire.LogEntry
 	for {
 		var err error
@@ -53,21 +49,13 @@ func (s *Service) takeEntries(stream *wire.LogStream) {
 
 // unmatched counts an entry that settled nothing.
 func (s *Service) unmatched(reason string) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.panicked("telemetry", p)
-		}
-	}()
+	defer s.caught("telemetry")
 	s.cfg.Telemetry.Unmatched(reason)
 }
 
 // unseen counts an exchange that passed without us.
 func (s *Service) unseen() {
-	defer func() {
-		if p := recover(); p != nil {
-			s.panicked("telemetry", p)
-		}
-	}()
+	defer s.caught("telemetry")
 	s.cfg.Telemetry.Unseen()
 }
 

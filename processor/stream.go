@@ -207,6 +207,13 @@ func (l *loop) lost() error {
 	return nil
 }
 
+// caught, deferred, ends a panic in what, which belongs to no exchange.
+func (s *Service) caught(what string) {
+	if p := recover(); p != nil {
+		s.panicked(what, p)
+	}
+}
+
 // panicked tells of a panic that was caught in what, in the exchange of ids.
 func (s *Service) panicked(what string, p any, ids ...any) {
 	s.cfg.Telemetry.Count(countPanic)

@@ -27,9 +27,10 @@ var (
 	durationHeaders = []string{ownPrefix + "slo-duration-ms"}
 )
 
-// Trusted says whose wishes count: those of requests with the header Header, once, and Value as its value. It is a secret that clients and
-// we share, or what Envoy sets after it took the clients' own copy away, as
-// x-envoy-internal. The zero value trusts nobody.
+// Trusted says whose wishes count: those of requests with the header Header,
+// once, and Value as its value. It is a secret that clients and we share, or what
+// Envoy sets after it took the clients' own copy away, as x-envoy-internal. The
+// zero value trusts nobody.
 type Trusted struct{ Header, Value string }
 
 // trusts tells whether the request is one of the trusted. How long it takes
