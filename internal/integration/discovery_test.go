@@ -9,69 +9,14 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
 
 	"github.com/inferspan/inferspan/internal/testkit"
+	"github.com/inferspan/inferspan/internal/testkit/zone"
 )
-
-// name is a DNS server that knows one name, vllm.test, which has no TTL.
-type name struct {
-	addr string
-
-	mu    sync.Mutex
-	rcode int
-	ips   []string
-}
-
-func serveName(t *testing.T) *name {
-	t.Helper()
-	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := &name{addr: conn.LocalAddr().String()}
-	s, ended := &dns.Server{PacketConn: conn, Handler: n}, make(chan error)
-	started := make(chan struct{})
-	s.NotifyStartedFunc = func() { close(started) }
-	go func() { ended <- s.ActivateAndServe() }()
-	<-started
-	t.Cleanup(func() {
-		if err := s.Shutdown(); err != nil {
-			t.Error(err)
-		}
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return n
-}
-
-// is says what the name is from now on.
-func (n *name) is(rcode int, ips ...string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.rcode, n.ips = rcode, ips
-}
-
-// ServeDNS implements dns.Handler.
-func (n *name) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	m := new(dns.Msg).SetReply(q)
-	m.RecursionAvailable, m.Rcode = true, n.rcode
-	for _, ip := range n.ips {
-		if q.Question[0].Qtype == dns.TypeA {
-			m.Answer = append(m.Answer, &dns.A{
-				Hdr: dns.RR_Header{Name: q.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET}, A: net.ParseIP(ip),
-			})
-		}
-	}
-	_ = w.WriteMsg(m) // who has gone needs no answer
-}
 
 // TestDiscoveryByName has Inferspan and Envoy follow one name, as that of a
 // headless Service: requests go to the servers that it has, streams to one that
@@ -88,9 +33,10 @@ func TestDiscoveryByName(t *testing.T) {
 			e.must(err)
 			t.Cleanup(func() { _ = second.Close() })
 			e.vllm[1], e.servers[1] = second, second.Addr()
-			n := serveName(t)
-			n.is(dns.RcodeSuccess, "127.0.0.1")
-			_, dnsPort, err := net.SplitHostPort(n.addr)
+			names := zone.Serve(t)
+			is := func(reply dns.HandlerFunc) { names.Set("vllm.test. A", reply) }
+			is(zone.Records("vllm.test. 0 A 127.0.0.1"))
+			_, dnsPort, err := net.SplitHostPort(names.Addr)
 			e.must(err)
 			e.adapt = strings.NewReplacer(
 				"- name: vllm\n    type: STATIC\n", `- name: vllm
@@ -114,7 +60,7 @@ func TestDiscoveryByName(t *testing.T) {
   discover: {dns: {name: vllm.test., port: %s, server: %q, min_interval: 100ms, keep_absent: 1s}}
   scrape: {enabled: false}
   health: {enabled: false}
-`, port, n.addr))
+`, port, names.Addr))
 			e.startEnvoy()
 			e.goesTo(t, 0)
 
@@ -123,7 +69,7 @@ func TestDiscoveryByName(t *testing.T) {
 			s.Pieces[1].After = gate
 			call.OnPiece = func(body []byte) {
 				if bytes.Equal(body, s.Pieces[0].Data) {
-					n.is(dns.RcodeSuccess, "127.0.0.2")
+					is(zone.Records("vllm.test. 0 A 127.0.0.2"))
 					e.goesTo(t, 1)
 					close(gate)
 				}
@@ -132,14 +78,14 @@ func TestDiscoveryByName(t *testing.T) {
 				t.Errorf("the stream under way: status %d, broken %t, %d of %d bytes", x.Status, x.Broken, len(x.Body), len(s.Body()))
 			}
 			// What can't be told changes nothing.
-			n.is(dns.RcodeServerFailure)
+			is(zone.Code(dns.RcodeServerFailure))
 			line := e.inferspanSays(t, "endpoints can't be discovered")
 			if !strings.Contains(line, "it answers SERVFAIL") {
 				t.Errorf("the log says %s", line)
 			}
 			e.goesTo(t, 1)
 			// That there is nothing empties the pool, after a while.
-			n.is(dns.RcodeNameError)
+			is(zone.Code(dns.RcodeNameError))
 			e.inferspanSays(t, `"effect":"none is left"`)
 			x := e.mustPlay(t, chatScript("nowhere", nil), chatCall())
 			if x.Status != http.StatusServiceUnavailable || x.Header.Get("x-inferspan-reason") != "no_endpoint" {

@@ -1,5 +1,4 @@
-// Package bubble moves the time of testing/synctest's bubbles. It is apart from
-// package testkit, which the demonstration uses and which so has no part of a test.
+// Package bubble moves the time of testing/synctest's bubbles.
 package bubble
 
 import (

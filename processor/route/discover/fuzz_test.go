@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"github.com/inferspan/inferspan/internal/testkit/zone"
 )
 
 // FuzzReply holds what must hold of any reply, whoever sent it: it is read to
@@ -15,7 +17,7 @@ func FuzzReply(f *testing.F) {
 		{"vllm. 5 SRV 1 2 80 a.", "vllm. 5 SRV 0 2 0 .", "vllm. 5 A 0.0.0.0"},
 	} {
 		m := new(dns.Msg).SetQuestion("vllm.", dns.TypeA)
-		m.Answer = rr(texts...)
+		m.Answer = zone.Parse(texts...)
 		data, err := m.Pack()
 		if err != nil {
 			f.Fatal(err)
