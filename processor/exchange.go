@@ -123,9 +123,8 @@ func (x *exchange) begin(m *wire.Message, now time.Time) {
 	x.foreign = !x.observe && x.responseMode == wire.ModeNone
 
 	x.arrival = now
-	// What is no time leaves the zero one, which stands for none.
-	x.envoyStart, _ = time.Parse(time.RFC3339Nano, m.Attributes.RequestTime)
-	origin, source := x.s.origins.origin(x.caller.peer, now, m.Attributes.RequestTime)
+	x.envoyStart = requestTime(m.Attributes.RequestTime)
+	origin, source := x.s.origins.origin(x.caller.peer, now, x.envoyStart)
 	x.ahead = now.Sub(origin)
 	x.passedBy = x.foreign && x.s.origins.waited(x.caller.peer, now, x.envoyStart) > maxUnread
 	// Stripped of its monotonic reading, the origin is the one wall clock anchor.

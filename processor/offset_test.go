@@ -13,7 +13,7 @@ func TestClockOffset(t *testing.T) {
 	}
 	arrive := func(peer string, after, age time.Duration) {
 		at := begin.Add(after)
-		o.origin(peer, at, at.Add(-age).Format(time.RFC3339Nano))
+		o.origin(peer, at, at.Add(-age))
 	}
 	arrive("a", 0, 9*time.Millisecond)
 	arrive("a", time.Second, 2*time.Millisecond)

@@ -32,11 +32,17 @@ type origins struct {
 
 func newOrigins() *origins { return &origins{peers: make(map[string]*peerClock)} }
 
-// origin returns when the request began whose first message arrived from peer
-// with the attribute requestTime, "" where there is none.
-func (o *origins) origin(peer string, arrival time.Time, requestTime string) (time.Time, meter.StartSource) {
-	begun, err := time.Parse(time.RFC3339Nano, requestTime)
-	if err != nil {
+// requestTime reads the attribute of this name; what is no time is the zero one,
+// which stands for none.
+func requestTime(text string) time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, text)
+	return t
+}
+
+// origin returns when the request began whose first message arrived from peer and
+// that began at begun by Envoy's clock, zero where it did not say.
+func (o *origins) origin(peer string, arrival, begun time.Time) (time.Time, meter.StartSource) {
+	if begun.IsZero() {
 		return arrival, meter.StartArrival
 	}
 	age := arrival.Sub(begun)

@@ -42,7 +42,7 @@ func TestOrigin(t *testing.T) {
 			o := newOrigins()
 			for i, s := range steps {
 				at := epoch.Add(s.at)
-				begun, source := o.origin("envoy", at, at.Add(-s.age).Format(time.RFC3339Nano))
+				begun, source := o.origin("envoy", at, at.Add(-s.age))
 				want := at
 				if s.want == meter.StartEnvoy {
 					want = at.Add(-s.age)
@@ -58,7 +58,7 @@ func TestOrigin(t *testing.T) {
 func TestOriginWithoutRequestTime(t *testing.T) {
 	o := newOrigins()
 	for _, s := range []string{"", "yesterday", "1764497422.081"} {
-		if begun, source := o.origin("envoy", epoch, s); !begun.Equal(epoch) || source != meter.StartArrival {
+		if begun, source := o.origin("envoy", epoch, requestTime(s)); !begun.Equal(epoch) || source != meter.StartArrival {
 			t.Errorf("%q: got %v by %s", s, begun, source)
 		}
 	}
@@ -69,7 +69,7 @@ func TestOriginWithoutRequestTime(t *testing.T) {
 
 func TestOriginAsEnvoyWritesIt(t *testing.T) {
 	at := time.Date(2026, 11, 30, 10, 10, 22, 85_000_000, time.UTC)
-	begun, source := newOrigins().origin("envoy", at, "2026-11-30T10:10:22.081548+00:00")
+	begun, source := newOrigins().origin("envoy", at, requestTime("2026-11-30T10:10:22.081548+00:00"))
 	if source != meter.StartEnvoy || at.Sub(begun) != 3452*time.Microsecond {
 		t.Errorf("got %v by %s", begun, source)
 	}
@@ -78,7 +78,7 @@ func TestOriginAsEnvoyWritesIt(t *testing.T) {
 func TestPeersAreToldApartAndBounded(t *testing.T) {
 	o := newOrigins()
 	ask := func(peer string, at time.Time, age time.Duration) meter.StartSource {
-		_, source := o.origin(peer, at, at.Add(-age).Format(time.RFC3339Nano))
+		_, source := o.origin(peer, at, at.Add(-age))
 		return source
 	}
 	if ask("ahead", epoch, -time.Second) != meter.StartArrival || ask("good", epoch, time.Millisecond) != meter.StartEnvoy {

@@ -55,24 +55,23 @@ func (t Trusted) wishes(hs []wire.Header) (trace string, wanted meter.Thresholds
 	if !t.trusts(hs) {
 		return "", wanted, 0
 	}
-	trace, _ = first(hs, wishHeader)
+	trace = first(hs, wishHeader)
 	wanted.TTFT, wanted.TPOT = milliseconds(hs, ttftHeaders), milliseconds(hs, tpotHeaders)
 	wanted.Duration = milliseconds(hs, durationHeaders)
-	says, _ := first(hs, priorityHeader)
-	if n, err := strconv.ParseInt(says, 10, 32); err == nil {
+	if n, err := strconv.ParseInt(first(hs, priorityHeader), 10, 32); err == nil {
 		priority = int(n)
 	}
 	return strings.Clone(trace), wanted, priority
 }
 
-// first is the first header of the name, in any case.
-func first(hs []wire.Header, name string) (value string, ok bool) {
+// first is the value of the first header of the name, in any case; "" without one.
+func first(hs []wire.Header, name string) string {
 	for _, h := range hs {
 		if strings.EqualFold(h.Name, name) {
-			return h.Value, true
+			return h.Value
 		}
 	}
-	return "", false
+	return ""
 }
 
 // maxWanted is the longest time that is taken for one.
@@ -82,11 +81,7 @@ const maxWanted = 24 * time.Hour
 // none does.
 func milliseconds(hs []wire.Header, names []string) time.Duration {
 	for _, name := range names {
-		text, ok := first(hs, name)
-		if !ok {
-			continue
-		}
-		ms, err := strconv.ParseFloat(text, 64)
+		ms, err := strconv.ParseFloat(first(hs, name), 64)
 		d := ms * float64(time.Millisecond)
 		if err == nil && d >= 1 && d <= float64(maxWanted) {
 			return time.Duration(math.Round(d))
