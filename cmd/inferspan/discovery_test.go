@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/inferspan/inferspan/internal/config"
+	"github.com/inferspan/inferspan/internal/testkit"
 	"github.com/inferspan/inferspan/processor/route"
 	"github.com/inferspan/inferspan/processor/route/discover"
 	"github.com/inferspan/inferspan/processor/route/kube"
@@ -31,11 +34,19 @@ func TestServe_Discovers(t *testing.T) {
 		t.Errorf("liveness is %s", got)
 	}
 	want := "not ready: pool default, file " + file + ": read the endpoints: open " + file
-	for body := ""; !strings.HasPrefix(body, want); { // it may not have looked yet
-		var code int
-		if code, body = ask(t, s.admin+"/readyz"); code != 503 || !strings.HasPrefix(body, "not ready: pool default, file "+file+": ") {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := testkit.Poll(ctx, func(context.Context) error { // it may not have looked yet
+		code, body := ask(t, s.admin+"/readyz")
+		if code != 503 || !strings.HasPrefix(body, "not ready: pool default, file "+file+": ") {
 			t.Fatalf("/readyz: %d %q, want 503 %q", code, body, want)
 		}
+		if !strings.HasPrefix(body, want) {
+			return fmt.Errorf("/readyz: %q, want %q", body, want)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 	s.metric(t, `inferspan_discovery_current{inferspan_pool="default"} 0`, `inferspan_discovery_endpoints{inferspan_pool="default"} 0`)
 

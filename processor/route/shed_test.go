@@ -40,6 +40,14 @@ func refused(t *testing.T, r *Router, q Request) [3]bool {
 	return out
 }
 
+// toWait is how many seconds q is told to wait, 0 where it is not refused.
+func toWait(r *Router, q Request) int {
+	if rej := r.Decide(q).Reject; rej != nil {
+		return rej.RetryAfter
+	}
+	return 0
+}
+
 func busy(r *Router, endpoint string, n int) {
 	for range n {
 		r.Begin(Load{Endpoint: endpoint})
@@ -150,12 +158,7 @@ func TestRetryAfter(t *testing.T) {
 	var got []int
 	ask := func(after time.Duration, p int) {
 		*now = now.Add(after)
-		rej := r.Decide(priority(p)).Reject
-		if rej == nil {
-			got = append(got, 0)
-			return
-		}
-		got = append(got, rej.RetryAfter)
+		got = append(got, toWait(r, priority(p)))
 	}
 	ask(0, -1)
 	ask(time.Millisecond, -1)
@@ -189,12 +192,7 @@ func TestRetryAfterOfAnEmptyPool(t *testing.T) {
 	var got []int
 	ask := func(after time.Duration) {
 		now = now.Add(after)
-		rej := r.Decide(chat("x")).Reject
-		if rej == nil {
-			got = append(got, 0)
-			return
-		}
-		got = append(got, rej.RetryAfter)
+		got = append(got, toWait(r, chat("x")))
 	}
 	ask(0)
 	ask(10 * time.Second)
@@ -228,11 +226,7 @@ func TestRetryAfterOverAChange(t *testing.T) {
 		if err := r.Apply(c); err != nil {
 			t.Fatal(err)
 		}
-		got := 0
-		if rej := r.Decide(chat("x")).Reject; rej != nil {
-			got = rej.RetryAfter
-		}
-		if got != want {
+		if got := toWait(r, chat("x")); got != want {
 			t.Errorf("got retry-after %d, want %d", got, want)
 		}
 	}
