@@ -5,8 +5,9 @@
 package restore
 
 import (
+	"bytes"
+
 	"github.com/inferspan/inferspan/processor/dialect"
-	"github.com/inferspan/inferspan/processor/sse"
 )
 
 // Editor edits one response, cut anywhere: one JSON text, or a stream of
@@ -53,7 +54,8 @@ func (e *Editor) Write(dst, frame []byte) []byte {
 	if !e.stream {
 		return e.text.Write(dst, frame)
 	}
-	ends := sse.NewLineEnds()
+	// Where the next LF and CR stand; outdated when below at.
+	lf, cr := -1, -1
 	for at := 0; at < len(frame); {
 		if e.afterCR {
 			e.afterCR = false
@@ -63,7 +65,13 @@ func (e *Editor) Write(dst, frame []byte) []byte {
 				continue
 			}
 		}
-		end := ends.Next(frame, at)
+		if lf < at {
+			lf = indexFrom(frame, at, '\n')
+		}
+		if cr < at {
+			cr = indexFrom(frame, at, '\r')
+		}
+		end := min(lf, cr)
 		dst = e.line(dst, frame[at:end])
 		if end == len(frame) {
 			break
@@ -138,4 +146,11 @@ func (e *Editor) endLine(dst, end []byte) []byte {
 	}
 	e.state, e.matched, e.blank, e.afterCR = inName, 0, true, end[0] == '\r'
 	return dst
+}
+
+func indexFrom(b []byte, from int, c byte) int {
+	if i := bytes.IndexByte(b[from:], c); i >= 0 {
+		return from + i
+	}
+	return len(b)
 }
