@@ -48,9 +48,7 @@ type seen struct {
 // every reply that is one too many, out of order, or not of the mode's form.
 func play(t *testing.T, e *envoy, request, response bodyMode, s shape) seen {
 	t.Helper()
-	p := &player{t: t, e: e, seen: seen{
-		set: map[string]string{}, responseSet: map[string]string{}, metadata: map[string]string{},
-	}}
+	p := newPlayer(t, e)
 	if !s.localReply {
 		p.request(request, s)
 	}
@@ -60,6 +58,13 @@ func play(t *testing.T, e *envoy, request, response bodyMode, s shape) seen {
 	}
 	p.response(response, s)
 	return p.seen
+}
+
+func newPlayer(t *testing.T, e *envoy) *player {
+	t.Helper()
+	return &player{t: t, e: e, seen: seen{
+		set: map[string]string{}, responseSet: map[string]string{}, metadata: map[string]string{},
+	}}
 }
 
 type player struct {

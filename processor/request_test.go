@@ -137,10 +137,7 @@ func TestModelsAreAnswered(t *testing.T) {
 				if i.GetStatus().GetCode() != 200 || string(i.GetBody()) != want || i.GetDetails() != "inferspan_models" {
 					t.Errorf("%s, %s: got %v", request, response, i)
 				}
-				headers := map[string]string{}
-				for _, h := range i.GetHeaders().GetSetHeaders() {
-					headers[h.GetHeader().GetKey()] = string(h.GetHeader().GetRawValue())
-				}
+				headers := answeredHeaders(i)
 				if headers["content-type"] != "application/json" || headers[reasonHeader] != "models" || headers[traceIDHeader] == "" || len(headers) != 3 {
 					t.Errorf("%s, %s: the headers are %v", request, response, headers)
 				}
@@ -182,6 +179,15 @@ func TestModelsThatAreNotAnswered(t *testing.T) {
 	}
 }
 
+// answeredHeaders are the headers of an answer of our own.
+func answeredHeaders(i *extproc.ImmediateResponse) map[string]string {
+	headers := map[string]string{}
+	for _, h := range i.GetHeaders().GetSetHeaders() {
+		headers[h.GetHeader().GetKey()] = string(h.GetHeader().GetRawValue())
+	}
+	return headers
+}
+
 func checkRejection(t *testing.T, got seen, status int32, reason string) {
 	t.Helper()
 	i := got.immediate
@@ -191,10 +197,7 @@ func checkRejection(t *testing.T, got seen, status int32, reason string) {
 	if int32(i.GetStatus().GetCode()) != status || i.GetDetails() != "inferspan_"+reason || got.metadata["inferspan/reason"] != reason {
 		t.Errorf("got %v with metadata %v, want %d for %s", i, got.metadata, status, reason)
 	}
-	headers := map[string]string{}
-	for _, h := range i.GetHeaders().GetSetHeaders() {
-		headers[h.GetHeader().GetKey()] = string(h.GetHeader().GetRawValue())
-	}
+	headers := answeredHeaders(i)
 	want := map[string]string{
 		"content-type": "application/json", "x-inferspan-reason": reason, "x-trace-id": "01000000000000000000000000000002",
 	}

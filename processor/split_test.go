@@ -29,7 +29,7 @@ var splitFrames = []string{token, finished, "data: [DONE]\n\n"}
 // decides has e decide on the request, and returns the headers as they go on.
 func decides(t *testing.T, e *envoy, mode bodyMode, body string) []string {
 	t.Helper()
-	p := &player{t: t, e: e, seen: seen{set: map[string]string{}, metadata: map[string]string{}}}
+	p := newPlayer(t, e)
 	p.request(mode, shape{request: []string{body}})
 	if p.seen.immediate != nil {
 		t.Fatalf("rejected: %v", p.seen.immediate)
@@ -239,7 +239,7 @@ func TestHandoverOfALongRequest(t *testing.T) {
 		b := newBench(t)
 		body := `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("x", size) + `"}],"stream":true,"n":3}`
 		d := b.inline(duplex, none)
-		p := &player{t: t, e: d, seen: seen{set: map[string]string{}, metadata: map[string]string{}}}
+		p := newPlayer(t, d)
 		p.request(duplex, shape{request: []string{body[:10_000], body[10_000 : size*3/4], body[size*3/4:]}})
 		if p.seen.upstream != body {
 			t.Errorf("%d bytes go on, want the %d that came", len(p.seen.upstream), len(body))
@@ -260,7 +260,7 @@ func TestUsageInSplit(t *testing.T) {
 		always := func(c *Config) { c.AskUsage = AskAlways }
 		b := newBench(t, always)
 		d := b.inline(mode, none)
-		p := &player{t: t, e: d, seen: seen{set: map[string]string{}, metadata: map[string]string{}}}
+		p := newPlayer(t, d)
 		p.request(mode, shape{request: []string{`{"model":"m","stream":true,"messages":[]}`}})
 		if !strings.Contains(p.seen.upstream, "continuous_usage_stats") {
 			t.Errorf("%s: the server gets %s", mode, p.seen.upstream)
