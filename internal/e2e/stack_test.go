@@ -90,7 +90,7 @@ func start(t *testing.T, l layout) *stack {
 		},
 	})
 	must(t, err)
-	cleanup(t, "inferspan", s.inferspan.Process)
+	s.inferspan.KillAtEnd(t)
 
 	s.config = s.render(t, "deploy/prometheus/prometheus.yml", map[string]string{
 		"127.0.0.1:9464":       s.inferspan.Admin,
@@ -100,18 +100,11 @@ func start(t *testing.T, l layout) *stack {
 	})
 	s.prometheus, err = testkit.StartPrometheus(ctx, prometheus, s.config, t.TempDir())
 	must(t, err)
-	cleanup(t, "Prometheus", s.prometheus.Process)
+	s.prometheus.KillAtEnd(t)
 
-	file, err := os.ReadFile(filepath.Join(root, "deploy/envoy/inline.yaml"))
+	envoy, err := testkit.StartDelivered(ctx, "inline.yaml", testkit.EnvoyAddrs{Processor: s.inferspan.Listen, VLLM: vllm}, t.TempDir())
 	must(t, err)
-	config, err := testkit.RenderEnvoy(string(file), testkit.EnvoyAddrs{Processor: s.inferspan.Listen, VLLM: vllm})
-	must(t, err)
-	dir := t.TempDir()
-	path := filepath.Join(dir, "envoy.yaml")
-	must(t, os.WriteFile(path, []byte(config), 0o600))
-	envoy, err := testkit.StartEnvoy(ctx, path, dir)
-	must(t, err)
-	cleanup(t, "Envoy", envoy.Process)
+	envoy.KillAtEnd(t)
 	addr, err := envoy.ListenerAddr(ctx, "inference")
 	must(t, err)
 	s.client = testkit.NewClient(addr, false)
@@ -130,13 +123,13 @@ func (s *stack) startCollectors(ctx context.Context, t *testing.T, gateway []str
 	if gateway != nil {
 		s.jaeger, err = testkit.StartJaeger(ctx)
 		must(t, err)
-		cleanup(t, "Jaeger", s.jaeger.Process)
+		s.jaeger.KillAtEnd(t)
 		s.gateway, err = testkit.StartCollector(ctx, testkit.CollectorOptions{
 			Config: filepath.Join(s.root, "deploy/collector/gateway.yaml"), Dir: t.TempDir(),
 			Traces: s.jaeger.OTLP, Env: gateway,
 		})
 		must(t, err)
-		cleanup(t, "the gateway", s.gateway.Process)
+		s.gateway.KillAtEnd(t)
 		host, port, err := net.SplitHostPort(s.gateway.Addr)
 		must(t, err)
 		o.Config = filepath.Join(s.root, "deploy/collector/agent.yaml")
@@ -144,7 +137,7 @@ func (s *stack) startCollectors(ctx context.Context, t *testing.T, gateway []str
 	}
 	s.collector, err = testkit.StartCollector(ctx, o)
 	must(t, err)
-	cleanup(t, "the collector", s.collector.Process)
+	s.collector.KillAtEnd(t)
 }
 
 // render writes a delivered file with some of it replaced, each of which must
@@ -270,16 +263,6 @@ func (s *stack) drive(t *testing.T, all []recording, times int) {
 	if t.Failed() {
 		t.FailNow()
 	}
-}
-
-func cleanup(t *testing.T, name string, p *testkit.Process) {
-	t.Helper()
-	t.Cleanup(func() {
-		p.Kill()
-		if t.Failed() {
-			t.Logf("%s wrote:\n%s", name, p.Log())
-		}
-	})
 }
 
 func must(t *testing.T, err error) {

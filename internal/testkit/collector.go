@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"path/filepath"
 
 	_ "google.golang.org/grpc/encoding/gzip" // a Sink reads what the collector compressed
 )
@@ -47,7 +48,7 @@ func StartCollector(ctx context.Context, o CollectorOptions) (*Collector, error)
 	if err != nil {
 		return nil, fmt.Errorf("starting the collector: %w", err)
 	}
-	c.Process, err = StartProcess("the collector", bin, []string{"--config", o.Config}, append([]string{
+	c.Process, err = StartProcess("the collector of "+filepath.Base(o.Config), bin, []string{"--config", o.Config}, append([]string{
 		"OTLP_GRPC_LISTEN=" + c.Addr,
 		"TRACES_ENDPOINT=" + o.Traces,
 		"METRICS_ENDPOINT=" + o.Metrics,

@@ -121,6 +121,28 @@ func StartEnvoy(ctx context.Context, config, dir string) (*Envoy, error) {
 	}
 }
 
+// StartDelivered starts Envoy with the file of deploy/envoy that is named, with
+// the addresses a in it; dir is for Envoy's files.
+func StartDelivered(ctx context.Context, name string, a EnvoyAddrs, dir string) (*Envoy, error) {
+	root, err := ModuleRoot()
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.ReadFile(filepath.Join(root, "deploy", "envoy", name))
+	if err != nil {
+		return nil, fmt.Errorf("reading Envoy's configuration: %w", err)
+	}
+	config, err := RenderEnvoy(string(file), a)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, "envoy.yaml")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		return nil, fmt.Errorf("writing Envoy's configuration: %w", err)
+	}
+	return StartEnvoy(ctx, path, dir)
+}
+
 // Admin gets a page of Envoy's admin interface.
 func (e *Envoy) Admin(ctx context.Context, path string) ([]byte, error) {
 	return Get(ctx, "http://"+e.admin+path)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 )
 
 // maxLog is how much of a process's output is kept, in bytes: its last part.
@@ -54,6 +55,18 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // fails only when the process has ended
 	<-p.done
+}
+
+// KillAtEnd kills the process when the test has ended, and shows what it wrote
+// where the test failed.
+func (p *Process) KillAtEnd(t testing.TB) {
+	t.Helper()
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("%s wrote:\n%s", p.name, p.Log())
+		}
+	})
 }
 
 // Stop asks the process to end (SIGTERM) and returns how it did: nil for exit

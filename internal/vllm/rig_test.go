@@ -60,7 +60,7 @@ func start(t *testing.T) *rig {
 	}
 	t.Cleanup(func() { stop(t, r.span.Process) })
 
-	envoy, err := startEnvoy(ctx, r, t.TempDir())
+	envoy, err := testkit.StartDelivered(ctx, "inline.yaml", testkit.EnvoyAddrs{Processor: r.span.Listen, VLLM: [2]string{r.vllm, r.vllm}}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,26 +71,6 @@ func start(t *testing.T) *rig {
 	r.client = testkit.NewClient(r.front, false)
 	t.Cleanup(r.client.Close)
 	return r
-}
-
-func startEnvoy(ctx context.Context, r *rig, dir string) (*testkit.Envoy, error) {
-	root, err := testkit.ModuleRoot()
-	if err != nil {
-		return nil, err
-	}
-	template, err := os.ReadFile(filepath.Join(root, "deploy", "envoy", "inline.yaml"))
-	if err != nil {
-		return nil, fmt.Errorf("reading Envoy's configuration: %w", err)
-	}
-	config, err := testkit.RenderEnvoy(string(template), testkit.EnvoyAddrs{Processor: r.span.Listen, VLLM: [2]string{r.vllm, r.vllm}})
-	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(dir, "envoy.yaml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		return nil, fmt.Errorf("writing Envoy's configuration: %w", err)
-	}
-	return testkit.StartEnvoy(ctx, file, dir)
 }
 
 // startVLLM starts the server in a process group of its own: its engine and

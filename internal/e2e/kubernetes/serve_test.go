@@ -56,35 +56,16 @@ func newEdge(t *testing.T) *edge {
 			"pools: [{name: default, discover: {inference_pool: {name: llama}}, scrape: {enabled: false}}]\n",
 	})
 	e.must(err)
-	cleanup(t, "inferspan", e.inferspan.Process)
+	e.inferspan.KillAtEnd(t)
 
-	root, err := testkit.ModuleRoot()
+	envoy, err := testkit.StartDelivered(ctx, "inline.yaml", testkit.EnvoyAddrs{Processor: e.inferspan.Listen, VLLM: addrs}, t.TempDir())
 	e.must(err)
-	file, err := os.ReadFile(filepath.Join(root, "deploy/envoy/inline.yaml"))
-	e.must(err)
-	config, err := testkit.RenderEnvoy(string(file), testkit.EnvoyAddrs{Processor: e.inferspan.Listen, VLLM: addrs})
-	e.must(err)
-	dir := t.TempDir()
-	path := filepath.Join(dir, "envoy.yaml")
-	e.must(os.WriteFile(path, []byte(config), 0o600))
-	envoy, err := testkit.StartEnvoy(ctx, path, dir)
-	e.must(err)
-	cleanup(t, "Envoy", envoy.Process)
+	envoy.KillAtEnd(t)
 	addr, err := envoy.ListenerAddr(ctx, "inference")
 	e.must(err)
 	e.client = testkit.NewClient(addr, false)
 	t.Cleanup(e.client.Close)
 	return e
-}
-
-func cleanup(t *testing.T, name string, p *testkit.Process) {
-	t.Helper()
-	t.Cleanup(func() {
-		p.Kill()
-		if t.Failed() {
-			t.Logf("%s wrote:\n%s", name, p.Log())
-		}
-	})
 }
 
 // chat plays a stream at the server i; its end waits for gate, where there is one.
@@ -220,7 +201,7 @@ func TestReadiness(t *testing.T) {
 		"pools: [{name: default, discover: {inference_pool: {name: llama}}}]\n"), 0o600))
 	p, err := testkit.StartProcess("inferspan", binary, []string{"serve", "--config", file}, nil)
 	s.must(err)
-	cleanup(t, "inferspan", p)
+	p.KillAtEnd(t)
 	var said struct{ Msg, Admin string }
 	logged := func(msg string) {
 		t.Helper()
