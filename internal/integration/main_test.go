@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/inferspan/inferspan/internal/testkit"
+	"github.com/inferspan/inferspan/internal/testkit/suite"
 )
 
 // binary is the inferspan that all tests run. With INFERSPAN_RACE set it has
@@ -18,5 +18,5 @@ func TestMain(m *testing.M) {
 	if os.Getenv("INFERSPAN_RACE") != "" {
 		flags = []string{"-race"}
 	}
-	os.Exit(testkit.RunWithInferspan(m, &binary, flags...))
+	os.Exit(suite.WithInferspan(m, &binary, flags...))
 }

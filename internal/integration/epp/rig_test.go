@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/inferspan/inferspan/internal/testkit"
+	"github.com/inferspan/inferspan/internal/testkit/suite"
 )
 
 // limit bounds what a test waits for; none of them depends on its length.
@@ -24,7 +25,7 @@ const limit = 20 * time.Second
 
 var binary string
 
-func TestMain(m *testing.M) { os.Exit(testkit.RunWithInferspan(m, &binary)) }
+func TestMain(m *testing.M) { os.Exit(suite.WithInferspan(m, &binary)) }
 
 // picker is a running Inferspan, and a connection to it.
 type picker struct {

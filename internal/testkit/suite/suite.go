@@ -1,4 +1,5 @@
-package testkit
+// Package suite runs the tests of a package that share something costly.
+package suite
 
 import (
 	"context"
@@ -8,12 +9,14 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/inferspan/inferspan/internal/testkit"
 )
 
-// RunWithInferspan runs the tests of a package that need the inferspan binary,
+// WithInferspan runs the tests of a package that need the inferspan binary,
 // which it builds with flags of `go build` and names in *binary, and returns the
 // exit code of TestMain: 1 as well where a goroutine is left behind.
-func RunWithInferspan(m *testing.M, binary *string, flags ...string) int {
+func WithInferspan(m *testing.M, binary *string, flags ...string) int {
 	dir, err := os.MkdirTemp("", "inferspan-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "making a directory for the binary:", err)
@@ -22,7 +25,7 @@ func RunWithInferspan(m *testing.M, binary *string, flags ...string) int {
 	defer func() { _ = os.RemoveAll(dir) }()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	if *binary, err = BuildInferspan(ctx, dir, flags...); err != nil {
+	if *binary, err = testkit.BuildInferspan(ctx, dir, flags...); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
