@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
 )
 
 // maxLog is how much of a process's output is kept, in bytes: its last part.
@@ -57,9 +56,18 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
+// test is what KillAtEnd needs of a testing.TB; the demo, too, is built with this
+// package, and not with that one.
+type test interface {
+	Helper()
+	Cleanup(f func())
+	Failed() bool
+	Logf(format string, args ...any)
+}
+
 // KillAtEnd kills the process when the test has ended, and shows what it wrote
 // where the test failed.
-func (p *Process) KillAtEnd(t testing.TB) {
+func (p *Process) KillAtEnd(t test) {
 	t.Helper()
 	t.Cleanup(func() {
 		p.Kill()
